@@ -233,7 +233,9 @@ def test_every_answer_of_a_search(run, file: str):
     text = ",".join(map(repr, quaternions(X[:1])[0].tolist()))
     found = run("ik", file, *BASE, f"--pose={text}", "--all", "--method", "numeric")
     assert found.code == 0
-    assert found.out.splitlines()[-1].endswith("answers found; there may be others")
+    assert found.out.splitlines()[-1].endswith(
+        "there may be others: a search found them, from many starts"
+    )
     np.save("x.npy", X[:2])
     shape = ("--poses", "x.npy", "--all", "--method", "numeric", "--out", "q.npy")
     refused = run("ik", file, *BASE, *shape)

@@ -63,7 +63,7 @@ def test_every_branch_reaches_the_target_at_the_arm_angle(kind: str, seed: int) 
     found = ik.all(targets, arm_angle=angle)
     assert found.q.shape == (200, 8, 7)
     assert found.success.all()
-    assert found.complete
+    assert found.complete.all()
     poses = cell.fk("tool")(found.q)
     assert np.abs(poses - targets[:, None]).max() < 1e-9
     assert np.median(np.abs(poses - targets[:, None])) < 1e-15

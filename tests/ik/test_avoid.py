@@ -161,7 +161,7 @@ def test_all_tells_which_branches_touch():
             off = np.abs(mine - other[:, None]).max(axis=2)
             assert (off.min(axis=1, initial=np.inf) < 1e-9).all()
             assert len(mine) <= len(other) + 1
-        assert found.complete == plain.complete
+        assert np.array_equal(found.complete, plain.complete)
         assert touching.any() and found.success.any()
 
 

@@ -443,7 +443,7 @@ def test_what_misses_its_family_is_an_arm_of_six_axes(kind: str) -> None:
     targets = cell.fk("tool")(rng.uniform(-2.0, 2.0, (20, 6)))
     assert ik(targets).success.all()
     every = ik.all(targets)
-    assert every.complete
+    assert every.complete.all()
     nominal = cell_of(lines).ik("tool").all(targets)
     assert (every.count >= nominal.count).mean() > 0.8
     good = every.success

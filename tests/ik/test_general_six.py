@@ -252,7 +252,7 @@ def test_limits_reasons_and_whole_turns() -> None:
     away = X.copy()
     away[:, :3, 3] += 5.0
     out = ik.all(away)
-    assert out.complete
+    assert out.complete.all()
     assert (out.reason == Reason.OUT_OF_REACH).all() and np.isnan(out.q).all()
     broken = X[:3].copy()
     broken[1, 0, 0] = np.nan
@@ -326,3 +326,49 @@ def test_neighbours_are_different_arms() -> None:
         assert own_missed(one.cell().ik("tool").all(one.poses(q)), q).max() < FOUND
         answers = one.cell().ik("tool").all(other.poses(q))
         assert np.nanmin(np.append(turned_apart(answers.q, q[:, None]), 9.0)) > 1e-3
+
+
+@pytest.mark.parametrize("name", ["offset wrist", "three parallel"])
+def test_a_target_on_singular_sets_is_never_said_to_be_out_of_reach(name: str) -> None:
+    """Where solutions form curves, the determinant vanishes for every angle."""
+    axes = ARMS[name]
+    rng = np.random.default_rng(1)
+    q = rng.choice([0.0, 0.5, 1.0, -0.5], (150, 6)) * np.pi
+    q += rng.choice([0.0, 1e-9, 1e-5, 1e-3], (150, 1)) * rng.normal(size=(150, 6))
+    X = axes.poses(q)
+    ik = axes.cell(limit=2.0 * np.pi).ik("tool")
+    answers = ik.all(X)
+    own = turned_apart(answers.q, q[:, None])
+    own = np.nanmin(np.append(own, np.full((150, 1), 9.0), axis=1), axis=1)
+    assert not (answers.complete & (own > 1e-3)).any()
+    assert (answers.success.any(axis=1) | ~answers.complete).all()
+    assert ik(X).success.all()
+
+
+def test_each_target_says_whether_its_answers_are_all() -> None:
+    """A doubtful target changes nothing for the others of its batch."""
+    axes = crx()
+    rng = np.random.default_rng(2)
+    q = rng.uniform(-np.pi, np.pi, (12, 6))
+    q[4] = [0.0, 0.0, np.pi / 2, 0.0, 0.0, 0.0]
+    X = axes.poses(q)
+    X[7] = np.nan
+    X[9, :3, 3] += 5.0
+    ik = axes.cell(limit=np.pi).ik("tool")
+    answers = ik.all(X)
+    assert answers.complete.shape == (12,)
+    assert np.flatnonzero(~answers.complete).tolist() == [4]
+    assert "infinitely many" in answers.why_incomplete(4)
+    assert answers.why_incomplete(0) == ""
+    together = ik(X, near=q)
+    for k in range(12):
+        one = ik.all(X[k])
+        assert one.complete.shape == ()
+        assert one.complete == answers.complete[k]
+        assert one.why_incomplete() == answers.why_incomplete(k)
+        alone = ik(X[k], near=q[k])
+        assert np.array_equal(alone.q, together.q[k], equal_nan=True)
+        assert alone.reason == together.reason[k]
+    searched = ik.all(X[:2], method="numeric", starts=2)
+    assert not searched.complete.any()
+    assert "search" in searched.why_incomplete(1)

@@ -186,7 +186,7 @@ def test_closed_forms_between_any_frames_of_a_state(
     q = np.random.default_rng(7).uniform(-2, 2, (30, 6))
     fk = cell.fk(frame, relative_to=to, joints=joints, state=state)
     every = solver.all(fk(q), near=q)
-    assert every.complete
+    assert every.complete.all()
     near = np.abs(every.q - q[:, None]).max(axis=2)
     np.testing.assert_allclose(np.nanmin(near, axis=1), 0, atol=1e-6)
     found = every.q[every.success]

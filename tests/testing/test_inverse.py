@@ -179,7 +179,7 @@ def test_a_form_answers_for_the_cell(form: ClosedForm) -> None:
     every = ik.all(X.reshape(4, 10, 4, 4))
     assert every.q.shape == (4, 10, 2, 3)
     assert every.branches == (("left",), ("right",))
-    assert every.complete
+    assert every.complete.all()
     found = every.q[every.success]
     assert (np.abs(found) <= 3.1).all()
     assert every.success.any(axis=-1).all()

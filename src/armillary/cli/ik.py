@@ -248,7 +248,9 @@ def _every(query: PoseQuery, target: Array) -> int:
             {"branch": branch, **_object(query, Reason(int(why)), left, row)}
             for branch, left, row, why in rows
         ]
-        print(json.dumps({"complete": answers.complete, "answers": objects}))
+        why = answers.why_incomplete(0)
+        known = {"complete": not why, "why_incomplete": why}
+        print(json.dumps({**known, "answers": objects}))
         return SOLVED if answers.count[0] else NOT_ALL
     if len(q):
         names = [f">{name.rpartition('/')[2]}" for name in query.device.joint_names]
@@ -259,7 +261,8 @@ def _every(query: PoseQuery, target: Array) -> int:
         for line in table(("branch", *names, "reason"), rows):
             print(line)
     count = int(answers.count[0])
-    kind = "" if answers.complete else " found; there may be others"
+    why = answers.why_incomplete(0)
+    kind = f" found; there may be others: {why}" if why else ""
     print(f"{plural(count, 'answer')}{kind}")
     if not count:
         why = Reason(int(query.why_none(target[None])[0]))

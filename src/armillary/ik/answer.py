@@ -73,12 +73,11 @@ def answer(
     blocked = reason == LIMITS
     touching = reason == IN_COLLISION
     doubt = reason == NOT_FOUND
-    if candidates.complete and problem.can_search and query.arm_angle is None:
+    if problem.can_search and query.arm_angle is None:
         _met_at_limits(candidates, numeric, query)
         blocked = candidates.reason[:, 0] == LIMITS
     _put_at_limits(candidates, problem, query, wanted)
-    if not candidates.complete:
-        doubt = doubt | blocked
+    doubt = doubt | (blocked & ~candidates.complete)
     rows = np.flatnonzero(doubt)
     # a search would not keep a given arm angle
     if rows.size and query.arm_angle is None and (others or problem.can_search):
@@ -86,8 +85,8 @@ def answer(
         candidates.take(rows, answer(others, numeric, left))
         found_there = succeeded(reason) | (reason == IN_COLLISION)
         reason[blocked & ~found_there] = LIMITS
-    rows = np.flatnonzero(touching)
-    if rows.size and not candidates.complete and query.arm_angle is None:
+    rows = np.flatnonzero(touching & ~candidates.complete)
+    if rows.size and query.arm_angle is None:
         _search_free(candidates, numeric, query, rows)
     return candidates
 
@@ -100,9 +99,9 @@ def _approached(
     jumps = found.jumps
     if jumps is None:
         jumps = _jumps(found, numeric.problem, query, wanted)
-    if found.complete:  # farther beyond limits it proves that none is near
+    if found.complete.any():  # farther beyond limits it proves that none is near
         apart = np.abs(q - numeric.problem.within(q))
-        jumps = jumps & (apart <= BEYOND).all(axis=1)
+        jumps = jumps & ((apart <= BEYOND).all(axis=1) | ~found.complete)
     jumps = jumps & (reason != OUT_OF_REACH) & (reason != INVALID_TARGET)
     rows = np.flatnonzero(jumps)
     if not rows.size:
@@ -148,7 +147,7 @@ def _met_at_limits(found: Candidates, numeric: NumericSearch, query: IKQuery) ->
     A branch that is a little beyond limits, put at them, misses by about as much; a
     local search lets the other joints make up for that.
     """
-    rows = np.flatnonzero(found.reason[:, 0] == LIMITS)
+    rows = np.flatnonzero((found.reason[:, 0] == LIMITS) & found.complete)
     if not rows.size:
         return
     problem = numeric.problem

@@ -6,7 +6,7 @@ import numpy as np
 
 from armillary.ik.method import Candidates
 from armillary.ik.problem import ROUNDING, IKProblem
-from armillary.ik.reason import LIMITS
+from armillary.ik.reason import LIMITS, TURNS
 
 __all__ = ["kept_within"]
 
@@ -19,7 +19,8 @@ def kept_within(found: Candidates, problem: IKProblem) -> Candidates:
     rows = problem.rows
     if not len(rows):
         return found
-    found.complete = found.complete and not problem.has_coupled_turns
+    if problem.has_coupled_turns:
+        found.doubt_all(TURNS)
     beyond = rows.excess(found.q)
     at = np.nonzero(found.success & (beyond > 0.0))
     if at[0].size:

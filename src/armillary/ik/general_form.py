@@ -36,11 +36,16 @@ from armillary.ik.query import (
     is_plain_vector,
 )
 from armillary.ik.reason import (
+    CLOSE,
+    COMPLETE,
     INVALID_TARGET,
+    MANY,
+    MISSED,
     NOT_FOUND,
     OUT_OF_REACH,
     SINGULAR,
     SOLVED,
+    TURNS,
 )
 from armillary.ik.recognised_form import allowed_of, candidate_of
 from armillary.ik.solution import Answers, Solution
@@ -50,6 +55,7 @@ from armillary.kinematics.bound_kernel import AnyKernel, bind
 __all__ = ["GeneralForm"]
 
 Array = npt.NDArray[np.float64]
+Reasons = npt.NDArray[np.int8]
 BEHIND_Q = 3
 AT_ONCE = 8192
 
@@ -104,13 +110,15 @@ class GeneralForm:
             )
             for k in range(0, max(len(targets), 1), AT_ONCE)
         ]
-        q, squares, reason, unsure = map(np.concatenate, zip(*pieces, strict=True))
+        q, squares, reason, doubt = map(np.concatenate, zip(*pieces, strict=True))
         found = Candidates(
             q=q,
             reason=reason,
             residual=lambda: residual_of(squares),
-            complete=not (unsure.any() or self._problem.has_coupled_turns),
+            doubt=doubt,
         )
+        if self._problem.has_coupled_turns:
+            found.doubt_all(TURNS)
         if every:
             return marked(found, query)
         return nearest_free(found, self, query, self._problem)
@@ -201,39 +209,40 @@ class GeneralForm:
 
     def _answers(
         self, targets: Array, near: Array, allowed: Array, threads: int | None
-    ) -> tuple[Array, Array, npt.NDArray[np.int8], npt.NDArray[np.bool_]]:
-        """Return q (count, 16, n), squares, reasons, and which may have others."""
+    ) -> tuple[Array, Array, Reasons, Reasons]:
+        """Return q (count, 16, n), squares, reasons, and why there may be others."""
         count, n = len(targets), len(self._problem.joints)
         q = np.full((count, MOST, n), np.nan)
         squares = np.full((count, MOST, 2), np.nan)
         reason = np.full((count, MOST), OUT_OF_REACH, np.int8)
-        unsure = np.zeros(count, np.bool_)
+        doubt = np.full(count, COMPLETE, np.int8)
         inner = self._inner(targets)
         rigid = np.isfinite(inner[:, 0, 0]) & np.isfinite(inner[:, :3, 3]).all(axis=1)
         reason[~rigid] = INVALID_TARGET
         some = np.flatnonzero(rigid)
         if not some.size:
-            return q, squares, reason, unsure
+            return q, squares, reason, doubt
         if len(some) < count:
             inner = np.ascontiguousarray(inner[some])
         solved = self._solver.solve(inner, threads=threads)
-        unsure[some] = solved.unsure
+        doubt[some] = np.where(solved.unsure, CLOSE, COMPLETE)
+        doubt[some[solved.blind]] = MANY
         rows = some[solved.rows]
         answer = self._verified(rows, targets, near, allowed, solved.angles, threads)
         # A miss by the model's own numbers is in doubt: it is left to a search.
         met = answer[:, n + 2] != NOT_FOUND
-        unsure[rows[~met]] = True
+        doubt[rows[~met]] = MISSED
         rows, answer = rows[met], answer[met]
         counts = np.bincount(rows, minlength=count)
         slot = np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]
         kept = slot < MOST
-        unsure[rows[~kept]] = True
+        doubt[rows[~kept]] = MANY
         at = rows[kept], slot[kept]
         q[at] = answer[kept, :n]
         squares[at] = answer[kept, n : n + 2]
         reason[at] = answer[kept, n + 2]
-        reason[unsure & (counts == 0)] = NOT_FOUND
-        return q, squares, reason, unsure
+        reason[(doubt != COMPLETE) & (counts == 0)] = NOT_FOUND
+        return q, squares, reason, doubt
 
     def _verified(
         self,

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from armillary.ik.method import RANKS, Candidates
 from armillary.ik.problem import IKProblem
 from armillary.ik.query import IKQuery
-from armillary.ik.reason import Reason
+from armillary.ik.reason import COMPLETE, Reason
 from armillary.ik.search_step import check_program, largest_errors, residual_of_errors
 from armillary.ik.targets import POSE_SIZE, rigid_program
 from armillary.ik.whole_turns import nearest_turns
@@ -108,7 +108,7 @@ def _candidates(
         q=q.reshape(*shape, q.shape[-1]),
         reason=reason,
         residual=lambda: residual_of_errors(errors),
-        complete=True,
+        doubt=COMPLETE,
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.ik.query import IKQuery, Tolerance
-from armillary.ik.reason import Reason, succeeded
+from armillary.ik.reason import COMPLETE, SEARCHED, Reason, succeeded
 
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
@@ -67,7 +67,6 @@ class Candidates:
 
     Attributes:
         q: Joint positions [m or rad], shape (count, b, n); NaN where there are none.
-        complete: Whether there are no others, but for whole turns of joints.
         settled: Whether each target has its answer, so that nothing else is tried.
         jumps: Which targets have an answer much farther from `query.near` than they are
             themselves, shape (count,): there a local search may find a nearer one.
@@ -81,14 +80,14 @@ class Candidates:
         residual: Lazy,
         steps: Lazy | None = None,
         starts: Lazy | None = None,
-        complete: bool = False,
+        doubt: int | Reasons = SEARCHED,
         settled: bool = False,
         jumps: Truths | None = None,
     ) -> None:
         """Keep candidates; see the properties for the others of the arrays."""
         self.q = q
         self._parts = reason, residual, steps, starts
-        self.complete, self.settled, self.jumps = complete, settled, jumps
+        self._doubt, self.settled, self.jumps = doubt, settled, jumps
 
     @cached_property
     def reason(self) -> Reasons:
@@ -115,6 +114,20 @@ class Candidates:
         """Return which of them reach the target within the limits, shape (count, b)."""
         return succeeded(self.reason)
 
+    @property
+    def doubt(self) -> Reasons:
+        """Return why there may be others, as numbers of `Doubt`, shape (count,)."""
+        return np.broadcast_to(np.asarray(self._doubt, np.int8), len(self.q))
+
+    def doubt_all(self, why: int) -> None:
+        """Say why there may be others, of those that seemed complete."""
+        self._doubt = np.where(self.complete, why, self.doubt).astype(np.int8)
+
+    @property
+    def complete(self) -> Truths:
+        """Return where there are no others, but for whole turns of joints, (count,)."""
+        return self.doubt == COMPLETE
+
     def _made(self, k: int, *core: int) -> Any:
         part, shape = self._parts[k], (*self.q.shape[:-1], *core)
         if part is None:
@@ -127,12 +140,12 @@ class Candidates:
         return {name: getattr(self, name) for name in ARRAYS}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _candidates, (self.arrays, self.complete)
+        return _candidates, (self.arrays, self._doubt)
 
     def at(self, rows: Any) -> Candidates:
         """Return the candidates for some targets: indices, truths or a slice."""
         parts = {name: array[rows] for name, array in self.arrays.items()}
-        return Candidates(**parts, complete=self.complete)
+        return Candidates(**parts, doubt=self.doubt[rows])
 
     def joined(self, other: Candidates) -> Candidates:
         """Return the candidates of both for the same targets."""
@@ -146,7 +159,7 @@ class Candidates:
         """Return one candidate for each target, the k-th, in arrays of their own."""
         rows = np.arange(len(k))
         parts = {name: array[rows, k, None] for name, array in self.arrays.items()}
-        return Candidates(**parts, complete=self.complete)
+        return Candidates(**parts, doubt=self._doubt)
 
     def take(self, rows: Whole, other: Candidates, which: Any = ...) -> None:
         """Write over the candidates for some targets those of another, in order.
@@ -174,9 +187,9 @@ class Candidates:
         )
 
 
-def _candidates(arrays: dict[str, Any], complete: bool) -> Candidates:
+def _candidates(arrays: dict[str, Any], doubt: int | Reasons) -> Candidates:
     """Return candidates that were pickled."""
-    return Candidates(**arrays, complete=complete)
+    return Candidates(**arrays, doubt=doubt)
 
 
 # How good a candidate is by its reason: the less the better.

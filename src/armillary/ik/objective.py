@@ -158,20 +158,22 @@ def least_of(
     values: Array = kernel(answers.q)[0]
     values = np.where(answers.success & ~np.isnan(values), values, np.inf)
     # A complete set has nothing between its answers; else the best few go down.
-    few = 1 if answers.complete else min(MOST_DESCENTS, width)
+    left = ~answers.complete
+    few = min(MOST_DESCENTS, width) if left.any() else 1
     order = np.argsort(values, axis=1, kind="stable")[:, :few]
     q = np.take_along_axis(answers.q, order[..., None], axis=1)
     values = np.take_along_axis(values, order, axis=1)
-    if not answers.complete:
-        at = np.nonzero(np.isfinite(values))
+    if left.any():
+        at = np.nonzero(np.isfinite(values) & left[:, None])
         q[at], values[at] = descend(
             q[at], values[at], query.at(at[0]), kernel, local, FIRST_ROUNDS
         )
     rows, k = np.arange(count, dtype=np.int64), values.argmin(axis=1)
     q, values = q[rows, k], values[rows, k]
-    if not answers.complete:
-        q[some], _ = descend(
-            q[some], values[some], query.at(some), kernel, local, ROUNDS
+    down = some & left
+    if down.any():
+        q[down], _ = descend(
+            q[down], values[down], query.at(down), kernel, local, ROUNDS
         )
     return q, some
 

@@ -45,6 +45,23 @@ def succeeded(reasons: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     return np.asarray((reasons == SOLVED) | (reasons == SINGULAR))
 
 
+class Doubt(Ending):
+    """Why the answers to a target may not be all."""
+
+    COMPLETE = 0, "these are all answers, apart from whole turns of joints"
+    SEARCHED = 1, "a search found them, from many starts"
+    TURNS = 2, "limits that couple joints may hold in other turns of a joint"
+    CLOSE = 3, "answers coincide, or are closer than rounding can tell apart"
+    MANY = 4, "the target is singular, or nearly: there may be infinitely many"
+    MISSED = 5, "an answer of the formula misses the target by more than the tolerance"
+    ELBOW = 6, "only some of the angles of the elbow were tried"
+
+
+COMPLETE, SEARCHED, TURNS = map(int, (Doubt.COMPLETE, Doubt.SEARCHED, Doubt.TURNS))
+CLOSE, MANY, MISSED = map(int, (Doubt.CLOSE, Doubt.MANY, Doubt.MISSED))
+ELBOW = int(Doubt.ELBOW)
+
+
 class RateReason(Ending):
     """Whether the twist of a task is achieved, and the reason if it is not.
 

@@ -44,7 +44,14 @@ from armillary.ik.query import (
     is_plain_matrix,
     is_plain_vector,
 )
-from armillary.ik.reason import LIMITS, OUT_OF_REACH, succeeded
+from armillary.ik.reason import (
+    COMPLETE,
+    ELBOW,
+    LIMITS,
+    OUT_OF_REACH,
+    TURNS,
+    succeeded,
+)
 from armillary.ik.solution import Answers, Solution
 from armillary.kernel import Kernel, shared_kernel
 from armillary.kinematics.bound_kernel import AnyKernel, bind, for_plain_rows
@@ -289,7 +296,7 @@ class RecognisedForm:
             q=q.reshape(len(query.targets), angle_count * q.shape[1], q.shape[2]),
             reason=reason,
             residual=lambda: residual_of(squares),
-            complete=angle_count == 1 and not self._problem.has_coupled_turns,
+            doubt=self._doubt(is_free=angle_count > 1),
         )
 
     def _nearest(self, query: IKQuery) -> Candidates:
@@ -314,10 +321,15 @@ class RecognisedForm:
             q=np.ascontiguousarray(answer[:, np.newaxis, :n]),
             reason=lambda: numbers.astype(np.int8),
             residual=lambda: residual_of(answer[:, n : n + 2]),
-            complete=not (free or self._problem.has_coupled_turns),
+            doubt=self._doubt(is_free=free),
             settled=settled,
             jumps=None if settled else (numbers % 1.0 >= UNWARRANTED) | free,
         )
+
+    def _doubt(self, *, is_free: bool) -> int:
+        if is_free:
+            return ELBOW
+        return TURNS if self._problem.has_coupled_turns else COMPLETE
 
     def _branches(
         self,
@@ -491,7 +503,7 @@ def candidate_of(row: Array) -> Candidates:
         q=row[:n].reshape(1, 1, n),
         reason=row[n + 2 :].astype(np.int8),
         residual=lambda: residual_of(row[n : n + 2]),
-        complete=True,
+        doubt=COMPLETE,
         settled=True,
     )
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from armillary.ik.method import Candidates, residual_of
 from armillary.ik.problem import IKProblem
-from armillary.ik.reason import Reason
+from armillary.ik.reason import COMPLETE, Doubt, Reason
 from armillary.model.display import table
 
 Array = npt.NDArray[np.float64]
@@ -131,8 +131,6 @@ class Answers:
         q: Joint positions [m or rad], shape (..., b, n). Of a closed form, those beyond
             the joint limits stand here, too; NaN where a branch does not exist.
         branches: The name of each of the b branches of a closed form, else empty.
-        complete: Whether there are no others, apart from whole turns of joints: true
-            of a closed form, unknown of a search.
     """
 
     _branches: tuple[Array, Array, Array]
@@ -149,7 +147,6 @@ class Answers:
         vars(self)["_found"] = found
         self.q = _closed(found.q.reshape(*batch, *found.q.shape[1:]))
         self.branches = branches
-        self.complete = found.complete
 
     @classmethod
     def of_branches(
@@ -169,7 +166,7 @@ class Answers:
         answers._branches, answers._problem = arrays, problem
         answers.q = arrays[0]
         answers.q.setflags(write=False)
-        answers.branches, answers.complete = branches, True
+        answers.branches = branches
         return answers
 
     @cached_property
@@ -179,8 +176,26 @@ class Answers:
             q=q[np.newaxis],
             reason=numbers.astype(np.int8),
             residual=lambda: residual_of(squares),
-            complete=True,
+            doubt=COMPLETE,
         )
+
+    @cached_property
+    def complete(self) -> Truths:
+        """Whether these are all answers to each target, shape (...).
+
+        Whole turns of joints do not count. Closed forms know all answers, except where
+        `why_incomplete` says otherwise; a search does not.
+        """
+        return _closed(self._found.complete.reshape(self.q.shape[:-2]))
+
+    def why_incomplete(self, index: Any = ()) -> str:
+        """Return why there may be more answers to one target; empty if there are none.
+
+        Args:
+            index: Which target of the batch.
+        """
+        doubt = self._found.doubt.reshape(self.q.shape[:-2])[index]
+        return "" if doubt == COMPLETE else Doubt(int(doubt)).sentence
 
     @cached_property
     def reason(self) -> Reasons:

@@ -36,7 +36,7 @@ from armillary.ik.loop_check import (
 from armillary.ik.method import Candidates, residual_of, squares_of
 from armillary.ik.problem import IKProblem
 from armillary.ik.query import IKQuery
-from armillary.ik.reason import Reason
+from armillary.ik.reason import COMPLETE, Reason
 from armillary.ik.search_step import largest_errors, residual_of_errors
 from armillary.ik.targets import POSE_SIZE, is_rigid, rigid_program
 from armillary.ik.whole_turns import nearest_turns
@@ -182,7 +182,7 @@ class UserForm:
             q=q,
             reason=reason,
             residual=lambda: residual_of(squares),
-            complete=True,
+            doubt=COMPLETE,
         )
 
     @cached_property
@@ -213,7 +213,7 @@ class UserForm:
             q=q[:, np.newaxis, :n],
             reason=reason,
             residual=lambda: residual_of_errors(checked[:, :2]),
-            complete=True,
+            doubt=COMPLETE,
         )
         known = (checked[:, 2] > 0.0) & (q[:, n] > 0.0)
         left = np.flatnonzero(~(known & self._problem.rows.holds(q[:, :n])))

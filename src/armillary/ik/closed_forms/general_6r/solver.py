@@ -2,14 +2,17 @@
 
 1. Every target in the better order of the arm, one look at each root.
 2. Where three roots are close, something near a solution did not become one, or the
-   number of solutions is odd: the roots of the crowd again, their angles corrected
-   first, and all roots of the other order.
+   number of solutions is odd or zero: the roots of the crowd again, their angles
+   corrected first, and all roots of the other order. Where roots are inexact in either:
+   Newton's method from the solutions of poses next to the target, too.
 3. Where roots are inexact in both orders, or the number is odd still: the angles of all
    roots, real or not, and many next to those that may be.
 4. Where that finds more, or leaves the number odd: Newton's method from next to each
    solution, along both directions in which the arm moves least.
 
-What the last stage that runs leaves odd, or finds, is in doubt.
+What the last stage that runs leaves odd, or finds, is in doubt. So are targets whose
+determinant vanishes for every angle, in both orders, or of which poses next to them
+show more: solutions may form curves there, and roots are rounding alone.
 """
 
 from __future__ import annotations
@@ -55,8 +58,27 @@ APART = 5e-6
 
 SAMPLES = 128
 SAME, MOST_LOST = 1e-3, 6
-BLUR = 1e-3, 5e-5
+BLUR = 3e-5, 5e-5
 """Largest error of a root that shows where to look, first and where roots crowd."""
+
+BLIND = 1e-2
+"""Error of roots in the better order from which on they say nothing."""
+
+BLIND_IF_EMPTY = 1e-4
+"""The same where they led to no solution."""
+
+DIM = 3e-5
+"""Error of roots in either order from which on poses next to a target are asked."""
+
+ROUNDS, NEARLY = 2, 1e-6
+"""Rounds of Newton's method after the first; an error that would fall further."""
+
+_HALF = np.array([[0.0, 0.002, 0.004], [-0.002, 0.0, -0.003], [-0.004, 0.003, 0.0]])
+_AWAY = np.eye(4)
+_AWAY[:3, :3] = np.linalg.solve(np.eye(3) - _HALF, np.eye(3) + _HALF)  # Cayley
+_AWAY[:3, 3] = 0.006, -0.005, 0.007
+DISPLACED = _AWAY, np.linalg.inv(_AWAY)
+"""A turn [rad] and a shift of 0.01 in no special direction: one for each order."""
 
 SCALES = 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0
 """How far from solutions others are looked for [rad]."""
@@ -66,6 +88,7 @@ LOOKS = {"passes": 1, "count": 1}, {"passes": 1, "count": 2}, {"passes": 2, "cou
 ONE, TWO, AGAIN = range(3)
 """How to look at a root: for one solution, for two, for two and from there again."""
 
+EVEN = range(2, MOST + 1, 2)
 SLOTS = ROOTS * FOUND, 3 * ROOTS * FOUND
 
 
@@ -76,11 +99,13 @@ class Solutions(NamedTuple):
         rows: The target of each, in order, shape (m,).
         angles: Of the axes [rad], shape (m, 6).
         unsure: Which targets may have others, shape (count,).
+        blind: Which of these have roots that are rounding alone, shape (count,).
     """
 
     rows: Whole
     angles: Array
     unsure: Truths
+    blind: Truths
 
 
 class _Order(NamedTuple):
@@ -90,13 +115,14 @@ class _Order(NamedTuple):
     looks: tuple[Kernel, ...]
 
 
-NONE = np.zeros(0, np.bool_)
+NONE, NO_BLUR = np.zeros(0, np.bool_), np.zeros((0, 2))
 
 
 class _Found(NamedTuple):
     """Solutions: targets, angles and keys of each; targets that are in doubt.
 
-    `alone` are looks that found fewer solutions than they can.
+    `alone` are looks that found fewer solutions than they can. `blur` is the error of
+    the roots of targets in both orders, shape (count, 2), the smaller first.
     """
 
     rows: Whole
@@ -104,6 +130,7 @@ class _Found(NamedTuple):
     keys: Array
     doubt: Truths
     alone: Truths = NONE
+    blur: Array = NO_BLUR
 
     @property
     def parts(self) -> tuple[Whole, Array, Array]:
@@ -186,23 +213,40 @@ class SixAxesSolver:
         """
         count = len(inner)
         found = self._first(self._orders[0], inner, threads)
-        unsure = np.zeros(count, np.bool_)
+        unsure, hidden = np.zeros((2, count), np.bool_)
+        blur = np.zeros((count, 2))
         for stage in (self._second, self._third, self._fourth):
             counts = np.bincount(found.rows, minlength=count)
             unsure = found.doubt | (counts % 2 == 1)
+            is_first = stage == self._second
+            if is_first:  # that there is none is proven by distance, or by both orders
+                unsure |= (counts == 0) & self._is_near(inner)
             again = np.flatnonzero(unsure)
             if not again.size:
                 break
             before = found.of(again)
             more = stage(np.ascontiguousarray(inner[again]), before, threads)
             found = self._joined(found, again, [before, *more])
-            if stage != self._second:  # what finds nothing more leaves no doubt
+            if is_first:
+                blur[again] = more[-1].blur
+                dim = np.flatnonzero(~(blur < DIM).all(axis=1))
+                found, hidden[dim] = self._displaced(found, inner, dim, threads)
+            else:  # what finds nothing more leaves no doubt
                 grown = np.bincount(found.rows, minlength=count) > counts
                 found = found._replace(doubt=grown)
         else:
             odd = np.bincount(found.rows, minlength=count) % 2 == 1
             unsure = found.doubt | odd
-        return Solutions(found.rows, found.angles, unsure)
+        blind = ~(blur[:, 0] < BLIND) | hidden
+        is_empty = np.bincount(found.rows, minlength=count) == 0
+        blind |= is_empty & ~(blur[:, 0] < BLIND_IF_EMPTY)
+        return Solutions(found.rows, found.angles, unsure | blind, blind)
+
+    def _is_near(self, inner: Array) -> Truths:
+        """Return which targets are within the sum of the lengths of all links."""
+        reach = np.linalg.norm(self._links[:, :3, 3], axis=1).sum()
+        near = (inner[:, :3, 3] ** 2).sum(axis=1) <= (1.0 + ERROR) * reach**2
+        return np.asarray(near)
 
     def solve_one(self, inner: Array) -> tuple[Array, bool]:
         """Return what `solve` does of one target: angles (m, 6), whether unsure.
@@ -247,7 +291,7 @@ class SixAxesSolver:
                 return None
         same = np.abs(keys[:, np.newaxis] - keys).max(axis=2, initial=0.0) <= APART
         q = q[same.argmax(axis=1) == np.arange(len(q))] if len(q) else q
-        return q if len(q) % 2 == 0 else None
+        return q if len(q) in EVEN else None
 
     def _first(self, order: _Order, inner: Array, threads: int | None) -> _Found:
         """Return what one look at each root finds; crowds are in doubt."""
@@ -274,18 +318,60 @@ class SixAxesSolver:
         """Return what crowds hold, and what the other order finds."""
         del before
         parts: list[_Found] = []
-        lost_in: list[Truths] = []
+        blurs: list[Array] = []
         for k, order in enumerate(self._orders):
             angles, marks, blur = order.roots(inner, threads=threads)
-            lost_in.append(~(blur < BLUR[1]))
+            blurs.append(blur)
             # a second look may leave for another solution, so it replaces none
             looks = [(AGAIN, MEMBER), (TWO, SINGLE)] if k else [(AGAIN, MEMBER)]
             for how, least in looks:
                 some = np.nonzero(marks >= least)
                 starts = some[0], angles[some]
                 parts.append(self._looked(order, how, inner, starts, threads))
-        lost = lost_in[0] & lost_in[1]
-        return [self._distinct([each._replace(doubt=lost)]) for each in parts]
+        blur = np.sort(np.column_stack(blurs), axis=1)  # NaN last
+        lost = ~(blur[:, 0] < BLUR[1])
+        found = [self._distinct([each._replace(doubt=lost)]) for each in parts]
+        found[-1] = found[-1]._replace(blur=blur)
+        return found
+
+    def _displaced(
+        self, found: _Found, inner: Array, dim: Whole, threads: int | None
+    ) -> tuple[_Found, Truths]:
+        """Return what is found with what poses next to targets lead to, and where.
+
+        Close to singular sets of an arm the determinant is rounding alone, while poses
+        that are a little displaced have good roots: Newton's method leads from their
+        solutions to those of the target.
+
+        Args:
+            found: So far.
+            inner: All targets.
+            dim: The targets that are asked for.
+            threads: As for kernels.
+
+        Returns:
+            All solutions, and of which of these targets more were found, or nearly so,
+            (len(dim),): there roots do not show all.
+        """
+        targets = np.ascontiguousarray(inner[dim])
+        parts = [found.of(dim)]
+        near = np.zeros(len(dim), np.bool_)
+        if not dim.size:
+            return found, near
+        for order, way in zip(self._orders, DISPLACED, strict=True):
+            there = self._first(order, targets @ way, threads)
+            q, rows = there.angles, there.rows
+            own = targets[rows]
+            q, error, keys = self._polish(own, q, threads=threads)
+            for _ in range(ROUNDS):
+                q, error, keys = self._polish(own, q, threads=threads)
+            good = error < ERROR
+            near[rows[~good & (error < NEARLY)]] = True
+            parts.append(_Found(rows[good], q[good], keys[good], near))
+        counts = np.bincount(found.rows, minlength=len(inner))[dim]
+        joined = self._joined(found, dim, parts)
+        grown = np.bincount(joined.rows, minlength=len(inner))[dim] > counts
+        return joined._replace(doubt=found.doubt), grown | near
 
     def _third(self, inner: Array, before: _Found, threads: int | None) -> list[_Found]:
         """Return what is found from all roots and next to them."""
