@@ -192,7 +192,7 @@ class Kernel:
         """Return the kernel of gradients: reverse mode, exact.
 
         With outputs y(x) and cotangents w it computes sum_i w_i dy_i/dx. It takes the
-        inputs x, each (..., *shape), then w for each output, of the output's shape,
+        inputs x, each of any batch, then w for each output, of the output's shape,
         and returns sums for each of `inputs`, of the input's shape. Rows stay apart:
         an input that all rows share gets a row for each.
 
@@ -210,7 +210,7 @@ class Kernel:
         """Return the kernel of directional derivatives: forward mode, exact.
 
         With outputs y(x) and tangents v it computes dy/dx v. It takes the inputs x,
-        each (..., *shape), then v for each of `inputs`, of the input's shape, and
+        each of any batch, then v for each of `inputs`, of the input's shape, and
         returns an array for each output, of the output's shape.
 
         Args:
