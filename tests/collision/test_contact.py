@@ -40,6 +40,7 @@ def check_slopes(check: Any, Q: np.ndarray) -> int:
 
 @pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:No pair of links of")  # of random cells
+@pytest.mark.filterwarnings("ignore:The links of each of these manipulators")
 @given(cells_and_states(), st.integers(0, 2**32))
 @laws(15)
 def test_random_cells(drawn: Any, seed: int):

@@ -17,7 +17,7 @@ from armillary.kernel.search import (
     SearchOptions,
     SearchPlan,
     SearchResult,
-    deadline_after,
+    deadline_of,
     make_plan,
 )
 from armillary.kernel.search_code import search_code
@@ -289,7 +289,7 @@ def test_a_deadline_ends_a_search(
 ):
     problems = np.tile([4.0, 9.0, -1.0], (count, 1))
     endless = _plan(table, starts=10**9)
-    deadline = deadline_after(seconds)
+    deadline = deadline_of(seconds)
     found = search(problems, endless, deadline=deadline)
     assert time.monotonic_ns() >= deadline
     assert (found.endings[:, 0] == STOPPED).all()
@@ -312,7 +312,7 @@ def test_a_deadline_is_kept_where_the_system_has_no_clock_gettime(
     search_module.clock.cache_clear()
     endless = _plan(table, starts=10**9)
     problems = np.tile([4.0, 9.0, -1.0], (6, 1))
-    deadline = deadline_after(0.01)
+    deadline = deadline_of(0.01)
     found = search(problems, endless, deadline=deadline)
     assert time.monotonic_ns() >= deadline
     assert (found.endings[:, 0] == STOPPED).all()
@@ -335,7 +335,7 @@ def test_a_deadline_that_is_not_reached_changes_nothing(
     search: Search, plan: SearchPlan
 ):
     problems = _problems(100)
-    found = search(problems, plan, deadline=deadline_after(60.0))
+    found = search(problems, plan, deadline=deadline_of(60.0))
     assert _same(found, search(problems, plan))
 
 
@@ -344,7 +344,7 @@ def test_a_chain_keeps_its_deadline(search: Search, table: SeedTable):
     problems[2, 2] = -1.0
     endless = _plan(table, starts=10**9)
     found = search.chain(
-        problems, endless, np.array([2.0, 3.0, 4.0]), deadline=deadline_after(0.1)
+        problems, endless, np.array([2.0, 3.0, 4.0]), deadline=deadline_of(0.1)
     )
     assert list(found.endings[:, 0]) == [SOLVED, SOLVED, STOPPED, STOPPED, STOPPED]
 
