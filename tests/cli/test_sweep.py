@@ -331,5 +331,6 @@ def test_interrupts_lose_nothing(sweep, robot: arm.Cell):
     assert process.returncode == 130
     assert (out, err) == ("", "interrupted; the same command continues\n")
     done = len(list(Path().glob("ik.zarr/q/c.*")))
-    assert 0 < done < 120
-    assert f"\n{60_000 - 500 * done:,} computed now" in sweep(*given).out
+    assert 0 < done <= 120  # all of them where others kept this process from looking
+    if done < 120:
+        assert f"\n{60_000 - 500 * done:,} computed now" in sweep(*given).out
