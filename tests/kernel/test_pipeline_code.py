@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from armillary.kernel.block_rows import LONGEST, PART
 from armillary.kernel.compiler import kernel_text
 from armillary.kernel.machine_type import F64
 from armillary.kernel.pipeline import Each, Pipeline
-from armillary.kernel.block_rows import LONGEST, PART
 from armillary.kernel.pipeline_kernel import compile_pipeline
 from armillary.kernel.tables import Table, index
 from armillary.trace import Port, trace
