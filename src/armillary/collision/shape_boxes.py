@@ -1,4 +1,4 @@
-"""Boxes around shapes, which tell of most pairs that they are apart.
+"""Boxes around shapes, which show of most pairs that they are apart.
 
 The distance of two convex shapes is at least the gap between their shadows on any axis.
 Of boxes around them the axes of both are tried: in a frame with the axes u_i of one,

@@ -92,7 +92,8 @@ def fk(
 
     Returns:
         A kernel (..., n) -> (..., 4, 4) for one frame, (..., k, 4, 4) for a list of
-        k; (7,) or (8,) in place of (4, 4) in the other forms. q in m or rad.
+        k; (7,) or (8,) in place of (4, 4) in the other forms. q in m or rad. With
+        `parameters` it takes q and p.
 
     Raises:
         UnknownName: A frame, joint or form does not exist.
@@ -168,22 +169,7 @@ def jacobian(  # noqa: PLR0913
         dtype=dtype,
         parameters=parameters,
     )
-    single, names = isinstance(frames, str), frame_list(frames, "jacobian")
-
-    def named(cell: Workcell = cell) -> tuple[Twist, ...]:
-        return tuple(options.twist(name, point, axes, cell) for name in names)
-
-    twists = named()
-
-    def make(tree: Tree, selection: Inputs) -> Program:
-        title = _title("jacobian", options, names)
-        now = named(tree.cell)
-        return jacobian_program(tree, now, selection, single=single, name=title)
-
-    def at() -> list[FrameRef]:
-        return [frame for twist in twists for frame in twist]
-
-    return options.kernel(("jacobian", twists, single), at, make)
+    return _of_twists("jacobian", jacobian_program, options, frames, point, axes)
 
 
 def parameter_jacobian(  # noqa: PLR0913
@@ -232,23 +218,8 @@ def parameter_jacobian(  # noqa: PLR0913
     )
     if not named_parameters(cell, parameters):
         raise ModelError("parameter_jacobian needs one parameter at least.")
-    single, names = isinstance(frames, str), frame_list(frames, "parameter_jacobian")
-
-    def named(cell: Workcell = cell) -> tuple[Twist, ...]:
-        return tuple(options.twist(name, point, axes, cell) for name in names)
-
-    def make(tree: Tree, selection: Inputs) -> Program:
-        title = _title("parameter_jacobian", options, names)
-        return parameter_jacobian_program(
-            tree, named(tree.cell), selection, single=single, name=title
-        )
-
-    twists = named()
-
-    def at() -> list[FrameRef]:
-        return [frame for twist in twists for frame in twist]
-
-    return options.kernel(("parameter_jacobian", twists, single), at, make)
+    question, program = "parameter_jacobian", parameter_jacobian_program
+    return _of_twists(question, program, options, frames, point, axes)
 
 
 def velocity(
@@ -363,6 +334,32 @@ def pose_error(
 
     options = KernelOptions(cell=cell, joints=joints, state=state)
     return options.kernel(("pose_error", at, form), lambda: at, make)
+
+
+def _of_twists(
+    name: str,
+    program: Callable[..., Program],
+    options: KernelOptions,
+    frames: str | Sequence[str],
+    point: str | npt.ArrayLike | None,
+    axes: str | None,
+) -> AnyKernel:
+    """Return the kernel of a program of the twists of frames; `name` identifies it."""
+    single, names = isinstance(frames, str), frame_list(frames, name)
+
+    def named(cell: Workcell) -> tuple[Twist, ...]:
+        return tuple(options.twist(frame, point, axes, cell) for frame in names)
+
+    twists = named(options.cell)
+
+    def make(tree: Tree, selection: Inputs) -> Program:
+        title = _title(name, options, names)
+        return program(tree, named(tree.cell), selection, single=single, name=title)
+
+    def at() -> list[FrameRef]:
+        return [frame for twist in twists for frame in twist]
+
+    return options.kernel((name, twists, single), at, make)
 
 
 def _of_twist(

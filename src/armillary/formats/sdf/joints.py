@@ -9,13 +9,14 @@ from typing import Any, Final
 
 import msgspec
 
-from armillary.errors import ModelError, quote
+from armillary.errors import ModelError
 from armillary.formats.diagnostic import Place, Report
 from armillary.formats.limit_range import in_order
 from armillary.formats.numbers import has_direction
 from armillary.formats.sdf.elements import ELEMENTS
 from armillary.formats.sdf.files import Version
 from armillary.formats.several_joints import BALL
+from armillary.formats.type_names import known_type
 from armillary.formats.xml import Element
 from armillary.model.joint import Joint
 from armillary.model.joint_dynamics import NO_DYNAMICS, JointDynamics
@@ -92,7 +93,7 @@ class SdfJoint:
 def read_joint(element: Element, version: Version, report: Report) -> SdfJoint | None:
     """Return what a `<joint>` says, None after an error in its type or ends."""
     fields = ELEMENTS.read(element, report)
-    type_ = _type(fields["type"], element, report)
+    type_ = known_type(fields["type"], TYPES, element, "SDF", report)
     parent, child = fields["parent"], fields["child"]
     for end in ("parent", "child"):
         if fields[end] == "":
@@ -117,25 +118,6 @@ def read_joint(element: Element, version: Version, report: Report) -> SdfJoint |
         pitch=_pitch(element, fields, report) if type_ == "screw" else 0.0,
         gear=(fields["gearbox_ratio"], fields["gearbox_reference_body"]),
     )
-
-
-def _type(type_: str | None, joint: Element, report: Report) -> str:
-    if type_ is None or type_ in TYPES:
-        return type_ or ""
-    likely = type_.strip().lower()
-    if likely in TYPES:
-        report.tolerating(f"it is read as {likely}").error(
-            joint.place, "spelling", f"{joint.label} has the type {quote(type_)}"
-        )
-        return likely
-    known = f"Known types: {', '.join(TYPES)}."
-    report.error(
-        joint.place,
-        "unknown-joint-type",
-        f"{joint.label} has the type {quote(type_)}, which SDF does not have",
-        hint=f"{report.hint(type_, TYPES)} {known}".strip(),
-    )
-    return ""
 
 
 def _pitch(joint: Element, fields: dict[str, Any], report: Report) -> float:

@@ -13,6 +13,7 @@ from armillary.errors import ModelError, quote
 from armillary.formats.diagnostic import Place, Report, Severity
 from armillary.formats.limit_range import in_order
 from armillary.formats.numbers import has_direction, number_text
+from armillary.formats.type_names import known_type
 from armillary.formats.urdf.elements import ELEMENTS, read_pose
 from armillary.formats.xml import Element, tag
 from armillary.model.axis import Axis, X
@@ -85,7 +86,8 @@ def read_joint(element: Element, report: Report) -> JointElement:
     name = element.required_attribute("name", report)
     if name == "":
         report.error(element.place, "empty-name", "a <joint> has an empty name")
-    type_ = _type(element, report)
+    written = element.required_attribute("type", report)
+    type_ = known_type(written, TYPES, element, "URDF", report)
     places = {child.name: child.place for child in element.children}
     return JointElement(
         name=name or "",
@@ -99,27 +101,6 @@ def read_joint(element: Element, report: Report) -> JointElement:
         dynamics=_dynamics(element, type_, report),
         places={**places, "joint": element.place},
     )
-
-
-def _type(joint: Element, report: Report) -> str:
-    type_ = joint.required_attribute("type", report)
-    if type_ is None or type_ in TYPES:
-        return type_ or ""
-    likely = type_.strip().lower()
-    if likely in TYPES:
-        report.tolerating(f"it is read as {likely}").error(
-            joint.place, "spelling", f"{joint.label} has the type {quote(type_)}"
-        )
-        return likely
-    guess = report.hint(type_, TYPES)
-    known = f"Known types: {', '.join(TYPES)}."
-    report.error(
-        joint.place,
-        "unknown-joint-type",
-        f"{joint.label} has the type {quote(type_)}, which URDF does not have",
-        hint=f"{guess} {known}".strip(),
-    )
-    return ""
 
 
 def _link(joint: Element, end: str, report: Report) -> str:
