@@ -873,6 +873,12 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
     "ply: header only": (".ply", b"ply\n", "the header does not end"),
     "ply: endless header": (".ply", b"ply\n" + b"comment x\n" * 9000, "bad-header"),
     "ply: no format": (".ply", b"ply\nend_header\n", "is not part of a header"),
+    "ply: a list of more entries than integers can count": (
+        ".ply",
+        b"ply\nformat ascii 1.0\nelement vertex 1\nproperty list uchar int index\n"
+        b"end_header\n1e154 0 0\n",
+        "the file is too short",
+    ),
     "ply: property of nothing": (
         ".ply",
         b"ply\nformat ascii 1.0\nproperty float x\n",

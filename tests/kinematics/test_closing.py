@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import armillary as arm
+from armillary.model.loops import home
 from linkages import (
     FAMILIES,
     Gap,

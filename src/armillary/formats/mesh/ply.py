@@ -230,11 +230,12 @@ class _PlyRows:
                 if length:
                     count = self._count(at, length, element)
                     at += first
+                end = at + count * width
+                if end > len(self._units):
+                    raise self._too_short(element)
                 starts.append(at)
                 counts.append(count)
-                at += count * width
-                if at > len(self._units):
-                    raise self._too_short(element)
+                at = end
         self._at = at
         shape = (rows, len(fields))
         return np.array(starts).reshape(shape), np.array(counts).reshape(shape)

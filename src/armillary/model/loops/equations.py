@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from armillary.errors import ArmillaryError, ModelError
 from armillary.model.drive import Drive
 from armillary.model.frame import FrameRef
@@ -18,6 +20,7 @@ from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Number, dot, subtract
 from armillary.trace import Program, evaluate, jvp, trace
 from armillary.trace.functions import sqrt
+from armillary.trace.ops import Op
 
 __all__ = ["LoopEquations", "LoopJoint", "PlacedLoop", "loop_equations", "loop_joints"]
 
@@ -99,8 +102,8 @@ class LoopRows(NamedTuple):
         rates: For each row one derivative for each joint of the loop.
     """
 
-    values: list[Number]
-    rates: list[list[Number]]
+    values: list[Any]
+    rates: list[list[Any]]
 
 
 class LoopEquations(NamedTuple):
@@ -130,16 +133,27 @@ class LoopEquations(NamedTuple):
         """Return the number of rows that are in metres."""
         return len(self.loop.position) if isinstance(self.loop, Closure) else 1
 
-    def rows(self, q: Sequence[Number]) -> LoopRows:
-        """Return the rows at a vector of all joints."""
+    def rows(self, q: Sequence[Any]) -> LoopRows:
+        """Return the rows at a vector of all joints, or at many.
+
+        q: For each joint a number, or an array of its positions, shape (s,).
+        """
         own = [q[k] for k in self.joints]
-        numbers = evaluate(self.program, [*own, *self.parameters])
+        if any(isinstance(each, np.ndarray) for each in own):
+            numbers = evaluate(self.program, [*own, *self.parameters], _on_arrays)
+        else:
+            numbers = evaluate(self.program, [*own, *self.parameters])
         count, width = self.size, len(self.joints)
         rates = numbers[count:]
         return LoopRows(
             numbers[:count],
             [rates[k * width : (k + 1) * width] for k in range(count)],
         )
+
+
+def _on_arrays(meaning: Any) -> Any:
+    """Return what an operation does to arrays; a number stays what it is."""
+    return meaning.on_arrays if isinstance(meaning, Op) else meaning
 
 
 def loop_equations(tree: LinkTree, placed: PlacedLoop) -> LoopEquations:
