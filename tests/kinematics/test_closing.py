@@ -85,6 +85,27 @@ def test_the_branch_is_that_of_the_way_from_home(family: str) -> None:
     assert (apart[apart >= 1e-8] > 1e-3).all()
 
 
+def test_loops_that_cannot_close_are_refused_after_few_evaluations(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All random starts of the search advance together, one evaluation a step."""
+    calls = 0
+    evaluate = home.ScaledRows.at
+
+    def counted(self: home.ScaledRows, q: np.ndarray) -> object:
+        nonlocal calls
+        calls += 1
+        return evaluate(self, q)
+
+    monkeypatch.setattr(home.ScaledRows, "at", counted)
+    (platform,) = arm.example("stewart").manipulators
+    too_long = arm.Rod("foot1", "ball1", length=9.0)
+    with pytest.raises(arm.errors.ModelError, match="cannot close at home"):
+        platform.replace(loops=(too_long, *platform.loops[1:]))
+    # One start of many takes up to 80 steps; there are 65.
+    assert calls < 4 * home.STEPS
+
+
 def test_a_bennett_linkage_turns_round() -> None:
     """Three of its five equations follow from the others, not always the same three."""
     linkage = bennett(np.random.default_rng(2))

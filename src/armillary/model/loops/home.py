@@ -337,7 +337,7 @@ def _parts(
 
 
 def _least(A: Array, b: Array) -> Array:
-    """Return the least x with A x = b, as nearly as can be; NaN where A is not finite."""
+    """Return the least x with A x nearest to b; NaN where A is not finite."""
     try:
         return np.linalg.lstsq(A, b, rcond=1e-14)[0]
     except np.linalg.LinAlgError:
