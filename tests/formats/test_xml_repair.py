@@ -45,6 +45,10 @@ ODD: dict[str, tuple[str | bytes, str]] = {
         + PLAIN.encode(),
         "note[xml-encoding]: the encoding 'GB2312'",
     ),
+    "an end tag too many": (
+        f"{PLAIN}\n</a>\n </b>\n",
+        "f.xml:2:2: note[xml-syntax]: an end tag",
+    ),
     "Latin 1 in a comment": (
         b"<!-- \xe9 -->" + PLAIN.encode(),
         "f.xml:1: warning[xml-encoding]: the byte 0xe9",

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report
+from armillary.formats.mjcf.attachments import Attachment, attach, merge_sections
 from armillary.formats.mjcf.document import MAIN, MjcfDocument, with_attributes
 from armillary.formats.mjcf.poses import read_pose
 from armillary.formats.xml import Element
@@ -15,26 +16,43 @@ from armillary.limits import MJCF_COPIES
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import ZERO, vector
 
-__all__ = ["Body", "PlacedElement", "read_bodies"]
+__all__ = ["Q_SIZES", "Body", "PlacedElement", "read_bodies"]
 
 MOST_COPIES: Final = 10_000
 
+Q_SIZES: Final = {"free": 7, "ball": 4}
+"""How many numbers of `qpos` a joint has, if not one."""
+
 _OF_BODY: Final = ("joint", "freejoint", "geom", "site", "camera", "light", "inertial")
 _OTHERS: Final = ("plugin", "flexcomp", "composite")
+
+
+class FrameAround(NamedTuple):
+    """A frame around an element.
+
+    Attributes:
+        name: In the file; empty where it has none.
+        outer: The pose of the frames around it, in the body.
+    """
+
+    name: str
+    outer: Pose
 
 
 class PlacedElement(NamedTuple):
     """An element of a body.
 
     Attributes:
-        element: With the defaults of its class; names with the prefix of an attachment.
+        element: With the defaults of its class; names as in the whole model.
         pose: Of the frames around it, in the body.
         document: The model that it is from.
+        frames: The frames around it, in the body.
     """
 
     element: Element
     pose: Pose
     document: MjcfDocument
+    frames: tuple[FrameAround, ...] = ()
 
     @property
     def own_pose(self) -> Pose:
@@ -54,6 +72,7 @@ class Body:
         parent: Its number; -1 for the world, which is the first body.
         pose: In the parent.
         parts: The elements of the body, by their names, `freejoint` as `joint`.
+        frames: The frames around it, in the parent.
     """
 
     name: str
@@ -64,6 +83,18 @@ class Body:
     parts: dict[str, list[PlacedElement]] = field(
         default_factory=dict[str, list[PlacedElement]]
     )
+    frames: tuple[FrameAround, ...] = ()
+
+    @property
+    def q_sizes(self) -> list[int]:
+        """Return how many numbers of `qpos` each joint has."""
+        kinds = [
+            "free"
+            if part.element.name == "freejoint"
+            else part.element.attributes.get("type", "")
+            for part in self.of("joint")
+        ]
+        return [Q_SIZES.get(kind, 1) for kind in kinds]
 
     def of(self, kind: str) -> Sequence[PlacedElement]:
         """Return the elements of a name."""
@@ -82,13 +113,18 @@ class _Scope:
     document: MjcfDocument
     childclass: str = MAIN
     pose: Pose = IDENTITY
-    prefix: str = ""
     suffix: str = ""
+    frames: tuple[FrameAround, ...] = ()
 
 
 def read_bodies(document: MjcfDocument) -> list[Body]:
-    """Return the world and all bodies below it, depth first."""
+    """Return the world and all bodies below it, depth first.
+
+    What refers to bodies that are attached is added to the sections of the document.
+    """
     report = document.report
+    of_models: dict[str, list[Body]] = {}
+    attachments: list[Attachment] = []
     world = Body("world", document.root, document, -1, IDENTITY)
     bodies = [world]
     # Elements that wait: what they are in, and the body that they belong to.
@@ -105,12 +141,15 @@ def read_bodies(document: MjcfDocument) -> list[Body]:
                 named = _named(element, scope)
                 pose = scope.pose @ read_pose(named, scope.document)
                 name = named.attributes.get("name", "")
-                bodies.append(Body(name, named, scope.document, owner, pose))
-                inner = replace(_with_class(named, scope), pose=IDENTITY)
+                body = Body(name, named, document, owner, pose, frames=scope.frames)
+                bodies.append(body)
+                inner = replace(_with_class(named, scope), pose=IDENTITY, frames=())
                 wait(element.children, inner, len(bodies) - 1)
             case "frame":
                 pose = scope.pose @ read_pose(element, scope.document)
-                inner = replace(_with_class(element, scope), pose=pose)
+                around = FrameAround(element.attributes.get("name", ""), scope.pose)
+                frames = (*scope.frames, around)
+                inner = replace(_with_class(element, scope), pose=pose, frames=frames)
                 wait(element.children, inner, owner)
             case "replicate":
                 for copy in reversed(list(_copies(element, scope, report))):
@@ -120,32 +159,71 @@ def read_bodies(document: MjcfDocument) -> list[Body]:
             case name if name in _OTHERS:
                 report.unsupported.add(f"<{name}>", element.place)
             case "attach":
-                report.error(
-                    element.place,
-                    "not-attached",
-                    f"{element.label} attaches another model, which is not read",
-                    hint="Open the file with MuJoCo and save it: MjSpec.to_xml().",
-                )
+                source = _source(element, document, bodies, of_models)
+                if source is not None:
+                    added = attach(
+                        element,
+                        source,
+                        bodies,
+                        owner,
+                        scope.pose,
+                        suffix=scope.suffix,
+                    )
+                    attachments += [] if added is None else [added]
             case _:
                 pass  # `report_unknown` has said so
+    if attachments:
+        merge_sections(document, bodies, attachments)
     return bodies
+
+
+def _source(
+    element: Element,
+    document: MjcfDocument,
+    bodies: list[Body],
+    of_models: dict[str, list[Body]],
+) -> list[Body] | None:
+    """Return the bodies of the model that an `<attach>` names, None after an error."""
+    report = document.report
+    name = element.attributes.get("model")
+    if name is None:
+        if not {"body", "frame"} & element.attributes.keys():
+            report.error(
+                element.place,
+                "missing-attribute",
+                f"{element.label} names neither 'model', nor 'body' or 'frame'",
+            )
+            return None
+        return list(bodies)
+    if name not in document.models:
+        report.error(
+            element.place,
+            "not-attached",
+            f"{element.label} attaches the model {quote(name)}, which is not among the "
+            "assets that could be read",
+            hint=report.hint(name, document.models),
+        )
+        return None
+    if name not in of_models:
+        of_models[name] = read_bodies(document.models[name])
+    return of_models[name]
 
 
 def _add_part(body: Body, element: Element, scope: _Scope) -> None:
     effective = scope.document.effective(element, "body", scope.childclass)
     kind = "joint" if element.name == "freejoint" else element.name
-    placed = PlacedElement(_named(effective, scope), scope.pose, scope.document)
+    placed = PlacedElement(
+        _named(effective, scope), scope.pose, scope.document, scope.frames
+    )
     body.parts.setdefault(kind, []).append(placed)
 
 
 def _named(element: Element, scope: _Scope) -> Element:
-    """Return an element whose name has the prefix and the suffix of its scope."""
-    if not scope.prefix and not scope.suffix:
+    """Return an element whose name has the suffix of its scope."""
+    if not scope.suffix or "name" not in element.attributes:
         return element
-    attributes = dict(element.attributes)
-    if "name" in attributes:
-        attributes["name"] = f"{scope.prefix}{attributes['name']}{scope.suffix}"
-    return with_attributes(element, attributes)
+    name = f"{element.attributes['name']}{scope.suffix}"
+    return with_attributes(element, {**element.attributes, "name": name})
 
 
 def _with_class(element: Element, scope: _Scope) -> _Scope:

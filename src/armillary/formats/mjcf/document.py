@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 
 from armillary.errors import FormatError, quote
 from armillary.formats.diagnostic import Diagnostic, Report
@@ -34,9 +34,13 @@ from armillary.limits import (
     MJCF_INCLUDE_DEPTH,
 )
 
+if TYPE_CHECKING:
+    from armillary.formats.mjcf.attachments import Attachment
+
 __all__ = [
     "COMPILER",
     "MAIN",
+    "RESOLVED",
     "TURNS",
     "MjcfDocument",
     "read_document",
@@ -70,8 +74,13 @@ COMPILER: Final = ElementTable[Report](
 """The settings that answers depend on."""
 
 MAIN: Final = "main"
+RESOLVED: Final = "\0resolved"
+"""The class of elements that have their defaults already; no file can name it."""
 TURNS: Final = ("axisangle", "xyaxes", "zaxis", "euler")
 """Attributes that are rotations beside `quat`; each of them stands for all."""
+
+FILED: Final = ("mesh", "hfield", "skin")
+"""Assets whose files are looked for from `meshdir`."""
 
 _SECTIONS: Final = ("equality", "tendon")
 """Sections whose elements share the defaults of one kind, which is called like them."""
@@ -107,6 +116,8 @@ class MjcfDocument:
         settings: Those of the compiler, by their names in `COMPILER`.
         classes: For each class of defaults, for each kind of element its attributes.
         report: Receives the diagnostics.
+        models: Those that bodies of it may be attached from, by their names.
+        attachments: What was copied from them.
     """
 
     path: str
@@ -115,6 +126,8 @@ class MjcfDocument:
     settings: dict[str, Any]
     classes: dict[str, dict[str, dict[str, str]]]
     report: Report
+    models: dict[str, MjcfDocument] = field(default_factory=dict[str, Any])
+    attachments: list[Attachment] = field(default_factory=list[Any])
 
     @property
     def base(self) -> str:
@@ -162,10 +175,26 @@ class MjcfDocument:
 
 
 def read_document(data: bytes, path: str, roots: Roots, report: Report) -> MjcfDocument:
-    """Return the model in a file and in all files that it includes.
+    """Return the model in a file, with all files that it includes or attaches.
 
     Raises:
         FormatError: A file cannot be read, or there is too much of it.
+    """
+    return _read(data, path, roots, report, (os.path.realpath(path),), "")
+
+
+def _read(
+    data: bytes,
+    path: str,
+    roots: Roots,
+    report: Report,
+    chain: tuple[str, ...],
+    folder: str,
+) -> MjcfDocument:
+    """Return the model in a file; it calls itself for models that are attached.
+
+    chain: The files that lead to it, and itself.
+    folder: Its folder, from that of the first file.
     """
     root = _Includes(path, roots, report).root(data)
     if root.name not in ROOTS:
@@ -185,7 +214,72 @@ def read_document(data: bytes, path: str, roots: Roots, report: Report) -> MjcfD
                     settings[row.key] = given[row.key]
             _check_compiler(section, settings, report)
     classes = _classes(root, report)
-    return MjcfDocument(path, root, sections, settings, classes, report)
+    document = MjcfDocument(path, root, sections, settings, classes, report)
+    for element in sections.get("asset", []):
+        if element.name == "model":
+            _add_model(element, document, roots, chain, folder)
+    assets = sections.get("asset", [])
+    assets[:] = [_with_file(each, settings, folder) for each in assets]
+    return document
+
+
+def _add_model(
+    element: Element,
+    document: MjcfDocument,
+    roots: Roots,
+    chain: tuple[str, ...],
+    folder: str,
+) -> None:
+    """Add a model that may be attached."""
+    report, place = document.report, element.place
+    reference = element.required_attribute("file", report)
+    if reference is None:
+        return
+    found = roots.find(reference, base=document.base, place=place)
+    if isinstance(found, Diagnostic):
+        report.add(found)
+        return
+    real = os.fspath(found)
+    if real in chain:
+        names = " -> ".join(os.path.basename(each) for each in (*chain, real))
+        message = f"{quote(reference)} attaches itself: {names}"
+        report.error(place, "include-cycle", message)
+        return
+    report.budget.check(MJCF_INCLUDE_DEPTH, len(chain), place)
+    report.budget.spend(MJCF_FILES, place)
+    shown = os.path.join(os.path.dirname(document.path), reference)
+    if os.path.isabs(reference) or not os.path.exists(shown):
+        shown = real
+    try:
+        data = read_bytes(real, FILE_SIZE.most)
+        beside = os.path.relpath(os.path.dirname(real), os.path.realpath(document.base))
+        below = os.path.normpath(os.path.join(folder, beside))
+        model = _read(data, shown, roots, report, (*chain, real), below)
+    except FormatError as error:
+        for diagnostic in error.diagnostics:
+            report.add(diagnostic)
+        return
+    count = sum(1 for _ in model.root.walk())
+    report.budget.spend(MJCF_ELEMENTS, place, count)
+    name = element.attributes.get("name") or model.root.attributes.get("model", "")
+    if name in document.models:
+        message = f"a model of the assets is called {quote(name)} already"
+        report.error(place, "repeated-name", message, hint="Rename one.")
+    document.models[name] = model
+
+
+def _with_file(element: Element, settings: Mapping[str, Any], folder: str) -> Element:
+    """Return an asset whose file is named from the folder of the first file."""
+    reference = element.attributes.get("file", "")
+    if not reference or element.name not in FILED:
+        return element
+    if settings["strippath"]:
+        reference = os.path.basename(reference.replace("\\", "/"))
+    if not os.path.isabs(reference) and "://" not in reference:
+        inside = settings["meshdir"] or settings["assetdir"]
+        if inside or folder:
+            reference = os.path.normpath(os.path.join(folder, inside, reference))
+    return with_attributes(element, {**element.attributes, "file": reference})
 
 
 def _check_compiler(section: Element, settings: dict[str, Any], report: Report) -> None:
@@ -301,7 +395,7 @@ class _Includes:
 
 def _classes(root: Element, report: Report) -> dict[str, dict[str, dict[str, str]]]:
     """Return the attributes that each class of defaults gives to each kind."""
-    classes: dict[str, dict[str, dict[str, str]]] = {MAIN: {}}
+    classes: dict[str, dict[str, dict[str, str]]] = {MAIN: {}, RESOLVED: {}}
     pending: list[tuple[Element, str]] = [
         (each, "") for each in reversed(root.children) if each.name == "default"
     ]

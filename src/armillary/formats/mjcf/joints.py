@@ -19,7 +19,7 @@ from armillary.formats.elements import (
     numbers,
     one_of,
 )
-from armillary.formats.mjcf.bodies import PlacedElement
+from armillary.formats.mjcf.bodies import Q_SIZES, PlacedElement
 from armillary.formats.mjcf.document import MjcfDocument
 from armillary.formats.numbers import has_direction
 from armillary.formats.several_joints import BALL, SplitJoint
@@ -98,7 +98,7 @@ class BodyJoint:
     @property
     def q_size(self) -> int:
         """Return how many numbers it has in the positions of MuJoCo."""
-        return {FREE: 7, BALL_JOINT: 4}.get(self.type, 1)
+        return Q_SIZES.get(self.type, 1)
 
 
 def read_joint(placed: PlacedElement) -> BodyJoint:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate, chain
 from typing import Final
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report
 from armillary.formats.elements import TEXT, ElementTable, Row, numbers
+from armillary.formats.mjcf.attachments import Attachment
 from armillary.formats.mjcf.bodies import Body
 from armillary.formats.mjcf.document import MjcfDocument
 from armillary.formats.mjcf.joints import BALL_JOINT, FREE
@@ -18,7 +20,7 @@ from armillary.model.posture import Posture
 from armillary.model.property import Property
 from armillary.spatial.pose import Pose
 
-__all__ = ["BASE_POSE", "HOME", "KEY", "START", "read_keys"]
+__all__ = ["BASE_POSE", "HOME", "KEY", "START", "as_in_the_file", "read_keys"]
 
 KEY: Final = ElementTable[Report](
     "key",
@@ -35,6 +37,9 @@ posture `start` holds these positions, or the limits nearest to them.
 """
 
 TOLERANCE: Final = 1e-12
+
+JointPositions = Mapping[tuple[int, int], tuple[float, ...]]
+"""Numbers of `qpos` by the numbers of bodies, and of joints in them."""
 
 BASE_POSE: Final = f"{PREFIX}base_pose"
 """Property of a free base: position and quaternion in the posture of the text."""
@@ -78,17 +83,90 @@ def read_keys(
             )
             continue
         notes += _add_posture(name, qpos, trees, coupled, found)
+    for name, positions in _attached(document):
+        if name not in seen:
+            seen.add(name)
+            qpos = _positions(bodies, trees, positions)
+            notes += _add_posture(name, qpos, trees, coupled, found)
     if not seen & {HOME, START}:
-        _add_start(trees, coupled, found)
+        starts = as_in_the_file(trees, coupled)
+        # A keyframe has the positions of all joints.
+        if any(any(posture.q) for posture in starts.values()):
+            for group, posture in starts.items():
+                found[group].append(posture)
     return found, notes
 
 
-def _add_start(
-    trees: Trees, coupled: set[str], found: dict[str, list[Posture]]
-) -> None:
-    """Add the posture in which the file has the bodies, if it is not that at 0."""
-    starts = {
-        group.name: [
+def _attached(document: MjcfDocument) -> Iterator[tuple[str, JointPositions]]:
+    """Yield the keyframes of attached models: names, and positions of their joints.
+
+    It calls itself for models that are attached to those.
+    """
+    for each in document.attachments:
+        if each.document is document or each.suffix:
+            continue  # MuJoCo keeps no keyframes of replicates
+        for name, positions in chain(_own(each), _attached(each.document)):
+            copied = {
+                (each.bodies[body], joint): numbers
+                for (body, joint), numbers in positions.items()
+                if body in each.bodies
+            }
+            if copied:
+                yield f"{each.prefix}{name}", copied
+
+
+def _own(attachment: Attachment) -> Iterator[tuple[str, JointPositions]]:
+    """Yield the keyframes that stand in the file of an attached model."""
+    report = attachment.document.report
+    for element in attachment.document.sections.get("keyframe", []):
+        values = KEY.read(element, report)
+        qpos = values["qpos"]
+        if rest(element, ("name", "qpos")) is not None:
+            what = "what a <key> of an attached model says beside 'qpos'"
+            report.unsupported.add(what, element.place)
+        joints = [
+            (body, joint, size)
+            for body, each in enumerate(attachment.source)
+            for joint, size in enumerate(each.q_sizes)
+        ]
+        ends = list(accumulate((size for _, _, size in joints), initial=0))
+        if qpos is None or len(qpos) != ends[-1] or not values["name"]:
+            continue
+        yield (
+            values["name"],
+            {
+                (body, joint): tuple(qpos[start : start + size])
+                for (body, joint, size), start in zip(joints, ends, strict=False)
+            },
+        )
+
+
+def _positions(
+    bodies: Sequence[Body], trees: Trees, given: JointPositions
+) -> list[float]:
+    """Return `qpos` of all joints; those that are not given are as in the file."""
+    qpos: list[float] = []
+    for number, (body, joints) in enumerate(zip(bodies, trees.joints, strict=True)):
+        for k, (joint, _) in enumerate(joints):
+            if (number, k) in given:
+                qpos += given[number, k]
+            elif joint.type == FREE:
+                qpos += (*body.pose.position, *body.pose.quaternion())
+            elif joint.type == BALL_JOINT:
+                qpos += (1.0, 0.0, 0.0, 0.0)
+            else:
+                qpos.append(joint.ref)
+    return qpos
+
+
+def as_in_the_file(trees: Trees, coupled: set[str]) -> dict[str, Posture]:
+    """Return for each manipulator the posture in which the file has the bodies.
+
+    Positions beyond limits are at these; manipulators without joints have none.
+    """
+    found: dict[str, Posture] = {}
+    for group in trees.groups:
+        positions = [
             (name, min(max(joint.ref, joint.limits.lower), joint.limits.upper))
             for at, joints in zip(trees.bodies, trees.joints, strict=True)
             if at is not None and at.group is group
@@ -96,15 +174,10 @@ def _add_start(
             for name in names
             if f"{group.name}/{name}" not in coupled
         ]
-        for group in trees.groups
-    }
-    if not any(ref for positions in starts.values() for _, ref in positions):
-        return
-    # A keyframe has the positions of all joints.
-    for name, positions in starts.items():
         if positions:
             joints_of, q = zip(*positions, strict=True)
-            found[name].append(Posture(name=START, joints=joints_of, q=q))
+            found[group.name] = Posture(name=START, joints=joints_of, q=q)
+    return found
 
 
 def _add_posture(

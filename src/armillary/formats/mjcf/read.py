@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -28,7 +28,7 @@ from armillary.formats.mjcf.equality import (
 from armillary.formats.mjcf.inertias import LEAST, Inertias
 from armillary.formats.mjcf.joints import FREE, JOINT
 from armillary.formats.mjcf.kept import kept, renamed_references, rest
-from armillary.formats.mjcf.keys import HOME, START, read_keys
+from armillary.formats.mjcf.keys import HOME, START, as_in_the_file, read_keys
 from armillary.formats.mjcf.poses import pose_attributes
 from armillary.formats.mjcf.rules import read_rules
 from armillary.formats.mjcf.shapes import Shapes
@@ -281,12 +281,11 @@ class _Reader:
                     f"<{section.name}>", section.place, Severity.NOTE
                 )
                 self._notes.append(kept(section.name, section))
-        for element in self._document.sections.get("asset", []):
-            if element.name in ASSETS:
+        for asset in self._document.sections.get("asset", []):
+            if asset.name in ASSETS:
+                element = self._document.effective(asset, "asset", MAIN)
                 report.unsupported.add(f"<{element.name}>", element.place)
-                file = self._shapes.file_of(element.attributes.get("file", ""))
-                moved = {**element.attributes, **({"file": file} if file else {})}
-                self._keep_renamed("asset", with_attributes(element, moved))
+                self._keep_renamed("asset", element)
         for name in LISTED:
             for element in self._document.sections.get(name, []):
                 severity = Severity.NOTE if name == "sensor" else Severity.WARNING
@@ -356,7 +355,8 @@ class _Reader:
         }
         postures, notes = read_keys(document, self._bodies, self._trees, coupled)
         manipulators = [self._manipulator(g, postures[g.name]) for g in groups]
-        manipulators, between = self._closed(manipulators, loops)
+        starts = as_in_the_file(self._trees, coupled)
+        manipulators, between = self._closed(manipulators, loops, starts)
         name = manipulators[-1].name
         if len(manipulators) > 1:
             name = document.root.attributes.get("model", "") or name
@@ -411,9 +411,15 @@ class _Reader:
         )
 
     def _closed(
-        self, manipulators: list[Manipulator], loops: Sequence[LoopFound]
+        self,
+        manipulators: list[Manipulator],
+        loops: Sequence[LoopFound],
+        starts: Mapping[str, Posture],
     ) -> tuple[list[Manipulator], list[Closure]]:
-        """Return manipulators with their loops closed, and the loops between them."""
+        """Return manipulators with their loops closed, and the loops between them.
+
+        starts: The postures in which the file has the bodies.
+        """
         between: list[Closure] = []
         own: dict[str, list[tuple[LoopFound, Closure]]] = {}
         for found in loops:
@@ -428,18 +434,42 @@ class _Reader:
         closed: list[Manipulator] = []
         for each in manipulators:
             mine = own.get(each.name, [])
-            try:
-                bare_loops = tuple(loop for _, loop in mine)
-                closed.append(msgspec.structs.replace(each, loops=bare_loops))
-            except ModelError as error:
+            bare_loops = tuple(loop for _, loop in mine)
+            made, why = _assembled(each, bare_loops)
+            if why and each.home:
+                # A keyframe of a simulation leaves gaps; where the file has the bodies,
+                # there are none.
+                others = [p for p in each.postures if p.name != START]
+                at_start = each.replace(
+                    postures=(*others, starts[each.name]), home=START
+                )
+                again, still = _assembled(at_start, bare_loops)
+                if not still:
+                    self._report.tolerating("home is where the file has them").error(
+                        mine[0][0].element.place,
+                        "bad-loop",
+                        f"the loops of {quote(each.name)} cannot be closed in "
+                        f"{quote(each.home)}: {why}",
+                    )
+                    made, why = again, ""
+            if why:
                 self._report.guessing("it is read as an open tree").error(
                     mine[0][0].element.place,
                     "bad-loop",
-                    f"the loops of {quote(each.name)} cannot be closed: "
-                    f"{str(error).removesuffix('.')}",
+                    f"the loops of {quote(each.name)} cannot be closed: {why}",
                 )
-                closed.append(each)
+            closed.append(made)
         return closed, between
+
+
+def _assembled(
+    manipulator: Manipulator, loops: tuple[Closure, ...]
+) -> tuple[Manipulator, str]:
+    """Return a manipulator with loops; else without, and why they cannot be closed."""
+    try:
+        return manipulator.replace(loops=loops), ""
+    except ModelError as error:
+        return manipulator, str(error).removesuffix(".")
 
 
 def _kind_and_place(note: Property) -> tuple[str, str, str]:

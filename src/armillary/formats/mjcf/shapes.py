@@ -177,7 +177,7 @@ class Shapes:
             message = f"{element.label} names no file and has no vertices"
             report.error(element.place, "empty-reference", message)
             return
-        asset = MeshAsset(element, self.file_of(reference), turned, pose, vertices)
+        asset = MeshAsset(element, reference, turned, pose, vertices)
         self.meshes[name] = asset
 
     @staticmethod
@@ -211,18 +211,6 @@ class Shapes:
             px, py, pz = pose.position
             points.append((x + px, y + py, z + pz))
         return tuple(points)
-
-    def file_of(self, reference: str) -> str:
-        """Return a reference from the folder of the model."""
-        settings = self._document.settings
-        if settings["strippath"]:
-            reference = os.path.basename(reference.replace("\\", "/"))
-        folder = settings["meshdir"] or settings["assetdir"]
-        if not reference or os.path.isabs(reference) or "://" in reference:
-            return reference
-        return (
-            os.path.normpath(os.path.join(folder, reference)) if folder else reference
-        )
 
     def _add_material(self, element: Element) -> None:
         name = element.attributes.get("name", "")

@@ -9,7 +9,7 @@ from typing import Final, NoReturn
 from xml.parsers import expat
 
 from armillary.errors import FormatError, quote
-from armillary.formats.diagnostic import Budget, Place, Report, fault
+from armillary.formats.diagnostic import Budget, Place, Report, Severity, fault
 from armillary.formats.numbers import WHITE_SPACE
 from armillary.formats.xml.element import Element
 from armillary.formats.xml.repair import (
@@ -41,6 +41,7 @@ _BYTE_ORDER_MARKS: Final = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF
 # What may come before the first element, and that element.
 _BEFORE: Final = re.compile(rb"\s*(?:<\?.*?>|<!--.*?-->|<!DOCTYPE.*?>)", re.DOTALL)
 _FIRST: Final = re.compile(rb"\s*<([^\s/>!?][^\s/>]*)(?=[\s/>])")
+_STRAY: Final = re.compile(rb"(?:</[\w:.-]{1,80}\s{0,80}>\s*)+")
 _SNIFFED: Final = 1 << 16
 # Put around a document with several roots, behind its declaration.
 _HEAD, _TAIL = b"<fragment>", b"</fragment>"
@@ -207,7 +208,8 @@ class _Parse:
                     self.exceed(XML_MARKUP)
             self.expat.Parse(b"", True)
         except expat.ExpatError as error:
-            self.explain(error)
+            if not self.ends_in_stray_tags():
+                self.explain(error)
         assert self.root is not None, "expat accepts no document without a root"
         for place, target in self.instructions:
             if self.report is not None:
@@ -217,6 +219,20 @@ class _Parse:
                     f"the processing instruction {quote(target)} has no effect",
                 )
         return self.root
+
+    def ends_in_stray_tags(self) -> bool:
+        """Return whether nothing but end tags comes behind the document; report it."""
+        if self.root is None or self.report is None or self.report.is_strict:
+            return False
+        index = self.expat.CurrentByteIndex
+        start = max(self.data.rfind(b"<", 0, index + 1), 0)
+        if _STRAY.fullmatch(self.data, start) is None:
+            return False
+        message = "an end tag comes behind the end of the document"
+        place = Place(self.path, *self.location())
+        tolerating = self.report.tolerating("it is left out", Severity.NOTE)
+        tolerating.error(place, "xml-syntax", message)
+        return True
 
     def check_utf_16(self) -> None:
         """Refuse broken UTF-16, some of which expat would read as other characters."""

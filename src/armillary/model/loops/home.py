@@ -291,37 +291,36 @@ def _newton(
     """
     chosen = list(columns)
     ends = starts.copy()
-    # Of the ways that have not ended: their numbers, rows, derivatives and dampings.
+    # Of the ways that have not ended: their numbers, rows, slopes and dampings.
     going = np.arange(len(ends))
-    r, J = _parts(scaled, ends, chosen, rows)
+    r, slopes = _parts(scaled, ends, chosen, rows)
     damping = np.full(len(ends), 1e-3)
     for _ in range(STEPS):
         size = np.einsum("si,si->s", r, r)
         keep = (size > 0.0) & np.isfinite(size)
-        going, r, J, damping, size = (
-            each[keep] for each in (going, r, J, damping, size)
-        )
+        going, size = going[keep], size[keep]
+        r, slopes, damping = r[keep], slopes[keep], damping[keep]
+        if not len(going):
+            break
         # (J' J + d |r|^2 1) step = J' r: damping falls with the residual, so that
         # convergence stays quadratic where J is regular.
-        normal = np.swapaxes(J, 1, 2) @ J
+        normal = np.swapaxes(slopes, 1, 2) @ slopes
         normal += (damping * size)[:, None, None] * np.eye(len(chosen))
-        right = np.einsum("sij,si->sj", J, r)
+        right = np.einsum("sij,si->sj", slopes, r)
         steps = np.array([_least(A, b) for A, b in zip(normal, right, strict=True)])
-        steps = steps.reshape(len(going), len(chosen))
         longest = np.abs(steps).max(axis=1, initial=0.0)
         # No step turns a joint so far that its linearisation means nothing.
         steps *= (0.7 / np.maximum(longest, 0.7))[:, None]
         trials = ends[going]
         trials[:, chosen] -= steps * scaled.units[chosen]
-        new_r, new_J = _parts(scaled, trials, chosen, rows)
+        new_r, new_slopes = _parts(scaled, trials, chosen, rows)
         helps = np.einsum("si,si->s", new_r, new_r) < size
         ends[going[helps]] = trials[helps]
-        r[helps], J[helps] = new_r[helps], new_J[helps]
+        r[helps], slopes[helps] = new_r[helps], new_slopes[helps]
         damping = np.where(helps, np.maximum(damping * 0.1, 1e-9), damping * 10.0)
         keep = helps | ((damping <= 1e12) & (longest >= 1e-14))
-        going, r, J, damping = (each[keep] for each in (going, r, J, damping))
-        if not len(going):
-            break
+        going, damping = going[keep], damping[keep]
+        r, slopes = r[keep], slopes[keep]
     return ends
 
 
@@ -339,6 +338,6 @@ def _parts(
 def _least(A: Array, b: Array) -> Array:
     """Return the least x with A x nearest to b; NaN where A is not finite."""
     try:
-        return np.linalg.lstsq(A, b, rcond=1e-14)[0]
+        return np.asarray(np.linalg.lstsq(A, b, rcond=1e-14)[0], np.float64)
     except np.linalg.LinAlgError:
         return np.full(len(b), np.nan)
