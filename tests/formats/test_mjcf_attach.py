@@ -199,3 +199,45 @@ def test_models_that_attach_each_other_or_grow_without_end(tmp_path: Path):
     path = files(tmp_path, ARM.format(inside="", beside=beside, qpos="1"))
     with pytest.raises(FormatError, match="xml-limit"):
         registry.read(path, format="mjcf")
+
+
+REPLICAS = {
+    "exclude": '<contact><exclude body1="a" body2="b"/></contact>',
+    "pair": '<contact><pair geom1="g" geom2="h"/></contact>',
+    "coupling": '<equality><joint joint1="j" joint2="k"/></equality>',
+    "connect": '<equality><connect body1="a" anchor="0 0 0"/></equality>',
+    "tendon": '<tendon><spatial name="t"><site site="s"/><site site="w"/></spatial>'
+    '</tendon><actuator><motor name="m" tendon="t"/></actuator>',
+    "motor": '<actuator><motor name="m" joint="j" gear="2"/></actuator>',
+    "sensor": '<sensor><framepos name="q" objtype="site" objname="s"/></sensor>',
+}
+
+
+@pytest.mark.parametrize("name", REPLICAS)
+def test_what_refers_to_a_replicate_is_replicated(tmp_path: Path, name: str):
+    text = (
+        '<mujoco model="r"><worldbody><site name="w"/>'
+        '<replicate count="3" offset="1 0 0" sep="-"><body name="a"><joint name="j"/>'
+        '<geom name="g" size=".1"/><site name="s"/><body name="b"><joint name="k"/>'
+        '<geom name="h" size=".2"/></body></body></replicate></worldbody>'
+        f"{REPLICAS[name]}</mujoco>"
+    )
+    path = tmp_path / "replicas.xml"
+    path.write_text(text)
+    model = mujoco.MjModel.from_xml_path(str(path))
+    cell, report = registry.read(path, format="mjcf")
+    assert not [d for d in report.diagnostics if d.code.startswith("unknown")]
+    path.write_bytes(registry.write(cell, format="mjcf")[0])
+    again = mujoco.MjModel.from_xml_path(str(path))
+    for count in ("nu", "neq", "ntendon", "nsensor", "npair"):
+        assert getattr(again, count) == getattr(model, count), count
+    if name == "exclude":
+        assert len(arm.Cell.of(cell).collision().pairs) == 0 or model.nexclude == 3
+    if name == "motor":
+        gears = [
+            link.dynamics.gear_ratio
+            for each in cell.manipulators
+            for link in each.links
+            if link.coordinate.startswith("j")
+        ]
+        assert gears == [2.0, 2.0, 2.0]

@@ -252,3 +252,44 @@ def test_a_body_without_mass(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
     written(cell_with(manipulators=(robot,)), path)
     assert opened(path, capfd).body("a").mass == pytest.approx(1e-9)
     assert read(path).links[1].inertia is None
+
+
+def rod_cell(*, telescopes: bool) -> Workcell:
+    """Two arms with a rod between their ends, or a slide that holds one up."""
+    (robot,) = cell_with().manipulators
+    base = robot.links[0].replace(
+        frames=(arm.Frame(name="pin", pose=arm.Pose.translation(0.1, 0.2, 0.3)),)
+    )
+    slide = robot.links[2].replace(joint=arm.joints.Prismatic(axis=(0, 1, 0)))
+    links = (base, robot.links[1].replace(passive=True), *robot.links[2:])
+    rod = arm.Rod("end", "tip", length=0.45, name="bar")
+    if telescopes:
+        links = (base, robot.links[1].replace(passive=True), slide)
+        rod = arm.Rod("pin", "end", length=0.4, by="b", name="bar")
+    return cell_with(manipulators=(robot.replace(links=links, loops=(rod,)),))
+
+
+@pytest.mark.parametrize("telescopes", [False, True])
+def test_a_rod_is_a_tendon_of_one_length(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], telescopes: bool
+):
+    cell = rod_cell(telescopes=telescopes)
+    path = tmp_path / "model.xml"
+    report = written(cell, path)
+    assert "open-loop" not in [d.code for d in report.diagnostics]
+    model = opened(path, capfd)
+    again = read(path)
+    assert again.manipulators[0].loops == cell.manipulators[0].loops
+    assert again.passive_names == cell.passive_names
+    # MuJoCo finds the constraint fulfilled wherever armillary closes the loop.
+    closed = arm.Cell.of(cell)
+    data = mujoco.MjData(model)
+    for q in (0.05, 0.1, -0.07):
+        found = closed.close_loops([q])
+        assert found.success
+        data.joint("b").qpos = q
+        data.joint("a").qpos = found.passive[..., 0]
+        mujoco.mj_forward(model, data)
+        of_tendons = data.efc_type == mujoco.mjtConstraint.mjCNSTR_EQUALITY
+        assert of_tendons.sum() == 1
+        assert np.abs(data.efc_pos[of_tendons]).max() < TOLERANCE

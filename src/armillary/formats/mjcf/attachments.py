@@ -216,32 +216,78 @@ def renamed(element: Element, prefix: str, suffix: str = "") -> Element:
 
 
 def merge_sections(
-    document: MjcfDocument, bodies: Sequence[Body], attachments: Sequence[Attachment]
+    document: MjcfDocument,
+    bodies: Sequence[Body],
+    attachments: Sequence[Attachment],
+    suffixes: Sequence[str],
 ) -> None:
-    """Add to a model what goes with the bodies that were attached."""
+    """Add to a model what goes with the bodies that were attached or replicated.
+
+    suffixes: Of the names of each replicate. Elements that refer to what is replicated
+        are replicated with it.
+    """
     names = _names(bodies)
     own = {name: list(document.sections.get(name, [])) for name in SECTIONS}
-    with_assets: set[tuple[int, str]] = set()
-    for each in attachments:
-        other, is_own = each.document, each.document is document
-        key = id(other), each.prefix
-        if not is_own and key not in with_assets:
-            with_assets.add(key)
-            document.sections.setdefault("asset", []).extend(
-                _named(_resolved(element, other, "asset"), each.prefix)
-                for element in other.sections.get("asset", [])
-                if element.name != "model"
-            )
+    parts = [(each, own if each.document is document else None) for each in attachments]
+    open_: dict[str, list[Element]] = {}
+    if suffixes:
+        open_ = _unresolved(own, document, names)
+        count = len(suffixes) * sum(map(len, open_.values()))
+        document.report.budget.spend(MJCF_COPIES, document.root.place, count)
+        copies = [
+            Attachment(document, bodies, "", each, False, {}) for each in suffixes
+        ]
+        parts += [(each, open_) for each in copies]
+    made: set[int] = set()
+    for each, elements in parts:
         for name in SECTIONS:
-            elements = own[name] if is_own else other.sections.get(name, [])
-            document.sections.setdefault(name, []).extend(
-                copy
-                for element in elements
-                if (copy := _copied(_resolved(element, other, name), each, names))
-            )
-            for element in document.sections[name]:
-                names.setdefault(name, set()).add(element.attributes.get("name", ""))
+            of_section = each.document.sections if elements is None else elements
+            for element in of_section.get(name, []):
+                resolved = _resolved(element, each.document, name)
+                copy = _copied(resolved, each, names)
+                if copy is not None:
+                    document.sections.setdefault(name, []).append(copy)
+                    names[name].add(copy.attributes.get("name", ""))
+                    made.add(id(element))
+    if suffixes:
+        gone = {id(each) for elements in open_.values() for each in elements} & made
+        for elements in document.sections.values():
+            elements[:] = [each for each in elements if id(each) not in gone]
+    _add_assets(document, attachments)
     document.attachments.extend(attachments)
+
+
+def _unresolved(
+    sections: dict[str, list[Element]],
+    document: MjcfDocument,
+    names: dict[str, set[str]],
+) -> dict[str, list[Element]]:
+    """Return the elements that refer to what does not exist; add the others' names."""
+    as_it_is = Attachment(document, (), "", "", True, {})
+    found: dict[str, list[Element]] = {}
+    for section in SECTIONS:
+        found[section] = []
+        for element in sections[section]:
+            if _copied(element, as_it_is, names) is None:
+                found[section].append(element)
+            else:
+                names[section].add(element.attributes.get("name", ""))
+    return found
+
+
+def _add_assets(document: MjcfDocument, attachments: Sequence[Attachment]) -> None:
+    """Add the assets of attached models, once for each prefix."""
+    known: set[tuple[int, str]] = set()
+    for each in attachments:
+        other, key = each.document, (id(each.document), each.prefix)
+        if other is document or key in known:
+            continue
+        known.add(key)
+        document.sections.setdefault("asset", []).extend(
+            _named(_resolved(element, other, "asset"), each.prefix)
+            for element in other.sections.get("asset", [])
+            if element.name != "model"
+        )
 
 
 def _names(bodies: Sequence[Body]) -> dict[str, set[str]]:
@@ -254,7 +300,7 @@ def _names(bodies: Sequence[Body]) -> dict[str, set[str]]:
             for part in body.of(kind)
             if "name" in part.element.attributes
         }
-    return names
+    return names | {section: set[str]() for section in SECTIONS}
 
 
 def _resolved(element: Element, document: MjcfDocument, outer: str) -> Element:
@@ -276,18 +322,25 @@ def _copied(
     element: Element, attachment: Attachment, names: dict[str, set[str]]
 ) -> Element | None:
     """Return the copy of an element, None where it refers to what is not copied."""
-    copy = renamed(element, attachment.prefix, attachment.suffix)
+    prefix, suffix = attachment.prefix, attachment.suffix
+    copy = renamed(element, prefix, suffix)
     count = 0
 
     def lookup(kind: str, name: str, _: Element) -> str | None:
         nonlocal count
-        count += name != WORLD
-        return name if name in names.get(kind, ()) else None
+        if name in names.get(kind, ()):
+            count += name != WORLD
+            return name
+        # Other ends of tendons may be outside of a replicate.
+        outside = name.removesuffix(suffix)
+        is_end = suffix and not prefix and element.name in ("spatial", "fixed")
+        return outside if is_end and outside in names.get(kind, ()) else None
 
-    if renamed_references(copy, lookup) is None:
+    found = renamed_references(copy, lookup)
+    if found is None:
         return None
     for key, section in OF_SECTIONS.items():
-        name = copy.attributes.get(key)
-        if name is not None and lookup(section, name, copy) is None:
+        name = found.attributes.get(key)
+        if name is not None and lookup(section, name, found) is None:
             return None
-    return copy if count or attachment.is_whole else None
+    return found if count or attachment.is_whole else None

@@ -16,7 +16,7 @@ from armillary.limits import MJCF_COPIES
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import ZERO, vector
 
-__all__ = ["Q_SIZES", "Body", "PlacedElement", "read_bodies"]
+__all__ = ["Q_SIZES", "SOFT", "Body", "PlacedElement", "read_bodies"]
 
 MOST_COPIES: Final = 10_000
 
@@ -24,7 +24,8 @@ Q_SIZES: Final = {"free": 7, "ball": 4}
 """How many numbers of `qpos` a joint has, if not one."""
 
 _OF_BODY: Final = ("joint", "freejoint", "geom", "site", "camera", "light", "inertial")
-_OTHERS: Final = ("plugin", "flexcomp", "composite")
+SOFT: Final = ("flexcomp", "composite", "plugin")
+"""Elements of which MuJoCo makes bodies that deform, and what computes their forces."""
 
 
 class FrameAround(NamedTuple):
@@ -120,11 +121,13 @@ class _Scope:
 def read_bodies(document: MjcfDocument) -> list[Body]:
     """Return the world and all bodies below it, depth first.
 
-    What refers to bodies that are attached is added to the sections of the document.
+    What refers to bodies that are attached or replicated is added to the sections of
+    the document.
     """
     report = document.report
     of_models: dict[str, list[Body]] = {}
     attachments: list[Attachment] = []
+    suffixes: list[str] = []
     world = Body("world", document.root, document, -1, IDENTITY)
     bodies = [world]
     # Elements that wait: what they are in, and the body that they belong to.
@@ -153,11 +156,10 @@ def read_bodies(document: MjcfDocument) -> list[Body]:
                 wait(element.children, inner, owner)
             case "replicate":
                 for copy in reversed(list(_copies(element, scope, report))):
+                    suffixes.append(copy.suffix)
                     wait(element.children, copy, owner)
-            case name if name in _OF_BODY:
+            case name if name in (*_OF_BODY, *SOFT):
                 _add_part(bodies[owner], element, scope)
-            case name if name in _OTHERS:
-                report.unsupported.add(f"<{name}>", element.place)
             case "attach":
                 source = _source(element, document, bodies, of_models)
                 if source is not None:
@@ -172,8 +174,9 @@ def read_bodies(document: MjcfDocument) -> list[Body]:
                     attachments += [] if added is None else [added]
             case _:
                 pass  # `report_unknown` has said so
-    if attachments:
-        merge_sections(document, bodies, attachments)
+    if attachments or suffixes:
+        different = list(dict.fromkeys(reversed(suffixes)))
+        merge_sections(document, bodies, attachments, different)
     return bodies
 
 

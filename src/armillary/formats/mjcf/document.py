@@ -45,6 +45,7 @@ __all__ = [
     "MjcfDocument",
     "read_document",
     "with_attributes",
+    "with_file",
 ]
 
 SWITCH: Final = choice({"false": False, "true": True})
@@ -79,8 +80,8 @@ RESOLVED: Final = "\0resolved"
 TURNS: Final = ("axisangle", "xyaxes", "zaxis", "euler")
 """Attributes that are rotations beside `quat`; each of them stands for all."""
 
-FILED: Final = ("mesh", "hfield", "skin")
-"""Assets whose files are looked for from `meshdir`."""
+FILED: Final = ("mesh", "hfield", "skin", "flexcomp")
+"""Elements whose files are looked for from `meshdir`."""
 
 _SECTIONS: Final = ("equality", "tendon")
 """Sections whose elements share the defaults of one kind, which is called like them."""
@@ -219,7 +220,7 @@ def _read(
         if element.name == "model":
             _add_model(element, document, roots, chain, folder)
     assets = sections.get("asset", [])
-    assets[:] = [_with_file(each, settings, folder) for each in assets]
+    assets[:] = [with_file(each, settings, folder) for each in assets]
     return document
 
 
@@ -268,8 +269,10 @@ def _add_model(
     document.models[name] = model
 
 
-def _with_file(element: Element, settings: Mapping[str, Any], folder: str) -> Element:
-    """Return an asset whose file is named from the folder of the first file."""
+def with_file(
+    element: Element, settings: Mapping[str, Any], folder: str = ""
+) -> Element:
+    """Return an element whose file is named from the folder of the first file."""
     reference = element.attributes.get("file", "")
     if not reference or element.name not in FILED:
         return element

@@ -13,6 +13,8 @@ from armillary.formats.diagnostic import Place, Report
 from armillary.formats.elements import TEXT, ElementTable, Row, choice, numbers
 from armillary.formats.mjcf.bodies import Body
 from armillary.formats.mjcf.document import MAIN, MjcfDocument
+from armillary.formats.mjcf.joints import SLIDE
+from armillary.formats.mjcf.rods import RodElements
 from armillary.formats.mjcf.trees import BodyGroup, LinkAt, Trees
 from armillary.formats.names import FreeNames
 from armillary.formats.xml import Element
@@ -20,11 +22,11 @@ from armillary.model.coupling import Coupling
 from armillary.model.frame import Frame
 from armillary.model.limits import INFINITE
 from armillary.model.link import Link
-from armillary.model.loops.loop import Closure
+from armillary.model.loops.loop import Closure, Rod
 from armillary.model.manipulator import Manipulator
 from armillary.model.mount import WORLD
 from armillary.spatial.pose import IDENTITY, Pose
-from armillary.spatial.vector import ZERO
+from armillary.spatial.vector import ZERO, norm, subtract
 
 __all__ = [
     "EQUALITIES",
@@ -93,19 +95,27 @@ class LoopFound:
 
     Attributes:
         element: It.
-        loop: Of frames as `manipulator/frame`.
+        loop: Of frames as `manipulator/frame`; so is the joint of a rod.
     """
 
     element: Element
-    loop: Closure
+    loop: Closure | Rod
 
 
-def couples(document: MjcfDocument) -> tuple[list[Couple], list[Element]]:
-    """Return the constraints that are linear couplings, and those that are not read."""
+def couples(
+    document: MjcfDocument, rods: Sequence[RodElements]
+) -> tuple[list[Couple], list[Element]]:
+    """Return the constraints that are linear couplings, and those that are not read.
+
+    rods: What their elements are.
+    """
     report = document.report
+    of_rods = {id(each) for rod in rods for each in rod.used}
     found: list[Couple] = []
     others: list[Element] = []
     for element in document.sections.get("equality", []):
+        if id(element) in of_rods:
+            continue
         effective = document.effective(element, "equality", MAIN)
         if element.name not in EQUALITIES:
             report.unsupported.add(f"<{element.name}> of <equality>", element.place)
@@ -253,7 +263,10 @@ def _following(
 
 
 def find_loops(
-    document: MjcfDocument, bodies: Sequence[Body], trees: Trees
+    document: MjcfDocument,
+    bodies: Sequence[Body],
+    trees: Trees,
+    rods: Sequence[RodElements],
 ) -> tuple[list[LoopFound], list[Element]]:
     """Return the loops that are closed, and the constraints that are not read.
 
@@ -265,6 +278,8 @@ def find_loops(
             effective = document.effective(element, "equality", MAIN)
             if effective.attributes.get("active", "true") == "true":
                 finder.add(effective)
+    for rod in rods:
+        finder.add_rod(rod)
     finder.store_frames()
     return finder.loops, finder.left
 
@@ -286,7 +301,7 @@ class _LoopFinder:
             for group in trees.groups
         }
         self._of_site = {
-            site.element.attributes["name"]: k
+            site.element.attributes["name"]: (k, site.own_pose)
             for k, body in enumerate(bodies)
             for site in body.of("site")
             if site.element.attributes.get("name") in trees.sites
@@ -300,14 +315,7 @@ class _LoopFinder:
         values = EQUALITIES[element.name].read(element, self._report)
         by_site = values["site1"] is not None or values["site2"] is not None
         bodies = self._bodies_of(element, values, by_site=by_site)
-        if bodies is None:
-            return
-        why = self._why_not(*bodies)
-        if why:
-            self._report.warning(
-                element.place, "not-kept", f"{element.label} closes no loop: {why}"
-            )
-            self.left.append(element)
+        if bodies is None or self._is_refused(element, self._why_not(*bodies)):
             return
         if by_site:
             ends = [self._site(values[key]) for key in ("site1", "site2")]
@@ -316,6 +324,45 @@ class _LoopFinder:
         rotation = ALL if element.name == "weld" else ""
         loop = Closure(ends[0], ends[1], ALL, rotation, name=values["name"] or "")
         self.loops.append(LoopFound(element, loop))
+
+    def add_rod(self, rod: RodElements) -> None:
+        """Add a rod."""
+        element = rod.element
+        ends: dict[str, str] = {"site1": rod.sites[0], "site2": rod.sites[1]}
+        bodies = self._bodies_of(element, ends, by_site=True)
+        if bodies is None or self._is_refused(element, self._why_not(*bodies)):
+            return
+        by, before = "", 0.0
+        if rod.joint:
+            known = self._trees.coordinates().get(rod.joint)
+            if known is None or len(known[1]) != 1 or known[2].type != SLIDE:
+                why = f"joint {quote(rod.joint)} is none that slides"
+                self._is_refused(element, why)
+                return
+            group, (coordinate,), joint = known
+            by, before = f"{group.name}/{coordinate}", joint.ref
+        one, other = (
+            self._pose(number) @ self._of_site[site][1]
+            for number, site in zip(bodies, rod.sites, strict=True)
+        )
+        found = norm(subtract(other.position, one.position)) + rod.constant - before
+        length = rod.length(float(found), self._report)
+        if length <= 0.0 and not by:
+            self._is_refused(element, f"its length would be {length:g} m")
+            return
+        a, b = map(self._site, rod.sites)
+        name = rod.element.attributes.get("name", "")
+        loop = Rod(a, b, length=length, by=by, name=name)
+        self.loops.append(LoopFound(element, loop))
+
+    def _is_refused(self, element: Element, why: str) -> bool:
+        """Return whether a constraint closes no loop; report why."""
+        if why:
+            self._report.warning(
+                element.place, "not-kept", f"{element.label} closes no loop: {why}"
+            )
+            self.left.append(element)
+        return bool(why)
 
     def _bodies_of(
         self, element: Element, values: Mapping[str, Any], *, by_site: bool
@@ -336,7 +383,8 @@ class _LoopFinder:
                     hint=self._report.hint(name or "", known),
                 )
                 return None
-            found.append(known[name])
+            place = known[name]
+            found.append(place if isinstance(place, int) else place[0])
         return found[0], found[1]
 
     def _why_not(self, body1: int, body2: int) -> str:

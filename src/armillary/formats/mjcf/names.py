@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import NOWHERE, Report
+from armillary.formats.mjcf.bodies import SOFT
 from armillary.formats.mjcf.document import with_attributes
 from armillary.formats.mjcf.kept import PREFIX, element_in, renamed_references
 from armillary.formats.mjcf.trees import ENVIRONMENT, SEPARATOR
 from armillary.formats.names import FreeNames
 from armillary.formats.xml import Element, tag
 from armillary.model.link import Link
-from armillary.model.loops.loop import Closure
+from armillary.model.loops.loop import Closure, Rod
 from armillary.model.mount import WORLD
 from armillary.model.property import Property
 from armillary.model.workcell import Workcell
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["WrittenNames"]
 
-PARTS: Final = ("geom", "camera", "light", "site")
+PARTS: Final = ("geom", "camera", "light", "site", *SOFT)
 """Elements of bodies that are kept as a whole."""
 
 
@@ -103,12 +104,12 @@ class WrittenNames:
 
     # Loops
 
-    def _named_loops(self) -> list[tuple[Closure, list[str]]]:
+    def _named_loops(self) -> list[tuple[Closure | Rod, list[str]]]:
         """Return the loops, each with the names of two sites.
 
         Links that are ends of loops get a site in their origin.
         """
-        found: list[tuple[Closure, list[str]]] = []
+        found: list[tuple[Closure | Rod, list[str]]] = []
         taken = FreeNames(
             {
                 self.site(k, frame.name)
@@ -122,8 +123,6 @@ class WrittenNames:
         ]
         loops += [(loop, "") for loop in self._cell.loops]
         for loop, prefix in loops:
-            if not isinstance(loop, Closure):
-                continue
             ends: list[str] = []
             for end in (loop.a, loop.b):
                 number, bare = self.number_of(f"{prefix}{end}")
@@ -140,8 +139,11 @@ class WrittenNames:
         return found
 
     @property
-    def loops(self) -> list[tuple[Closure, list[str]]]:
-        """Return the closures of the cell, each with the names of two sites."""
+    def loops(self) -> list[tuple[Closure | Rod, list[str]]]:
+        """Return the loops of the cell, each with the names of two sites.
+
+        Those of manipulators come first.
+        """
         return self._loops
 
     def loop_sites(self, number: int, link: Link) -> list[Element]:

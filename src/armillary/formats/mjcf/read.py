@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -10,13 +10,14 @@ import msgspec
 from armillary.errors import ModelError, quote
 from armillary.formats.diagnostic import Report, Severity
 from armillary.formats.format import ReadOptions
-from armillary.formats.mjcf.bodies import Body, PlacedElement, read_bodies
+from armillary.formats.mjcf.bodies import SOFT, Body, PlacedElement, read_bodies
 from armillary.formats.mjcf.document import (
     MAIN,
     TURNS,
     MjcfDocument,
     read_document,
     with_attributes,
+    with_file,
 )
 from armillary.formats.mjcf.drives import drive_joints
 from armillary.formats.mjcf.equality import (
@@ -30,17 +31,19 @@ from armillary.formats.mjcf.joints import FREE, JOINT
 from armillary.formats.mjcf.kept import kept, renamed_references, rest
 from armillary.formats.mjcf.keys import HOME, START, as_in_the_file, read_keys
 from armillary.formats.mjcf.poses import pose_attributes
+from armillary.formats.mjcf.rods import rods_of
 from armillary.formats.mjcf.rules import read_rules
 from armillary.formats.mjcf.shapes import Shapes
 from armillary.formats.mjcf.trees import BodyGroup, Trees, read_trees
 from armillary.formats.xml import Element, tag
-from armillary.model.loops.loop import Closure
+from armillary.model.loops.loop import Closure, Rod
 from armillary.model.manipulator import Manipulator
 from armillary.model.mount import WORLD
 from armillary.model.posture import Posture
 from armillary.model.property import Property
 from armillary.model.shape import Shape
 from armillary.model.workcell import Workcell
+from armillary.spatial.pose import IDENTITY
 
 __all__ = ["GEOM", "read"]
 
@@ -85,7 +88,8 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     report.raise_if_errors()
     shapes = Shapes(document, options.roots)
     inertias = Inertias(document, shapes, options.roots).of_bodies(bodies)
-    couplings, left = couples(document)
+    rods = list(rods_of(document))
+    couplings, left = couples(document, rods)
     pairs = [(each.follower, each.leader) for each in couplings]
     trees = read_trees(document, bodies, inertias, pairs)
     report.raise_if_errors()
@@ -94,9 +98,11 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     reader.add_shapes()
     left += add_couplings(couplings, trees, report)
     actuators, driven = drive_joints(document, trees)
-    loops, open_ = find_loops(document, bodies, trees)
+    loops, open_ = find_loops(document, bodies, trees, rods)
     report.raise_if_errors()
-    reader.keep_sections(left + open_, actuators)
+    closed = {id(found.element) for found in loops}
+    held = {id(e) for rod in rods if id(rod.element) in closed for e in rod.used}
+    reader.keep_sections(left + open_, actuators, held)
     cell = reader.cell(loops, driven)
     report.raise_if_errors()
     return cell
@@ -149,7 +155,7 @@ class _Reader:
         for k, body in enumerate(self._bodies):
             at = self._trees.bodies[k]
             if at is None:
-                for kind in DRAWN_ONLY:
+                for kind in (*DRAWN_ONLY, *SOFT):
                     for part in body.of(kind):
                         self._keep_part(kind, part, "")
                 continue
@@ -233,7 +239,7 @@ class _Reader:
             elif (other := rest(site.element, OF_SITE)) is not None:
                 frame = self._trees.sites[name][1]
                 self._notes.append(kept("site", other, of=link, description=frame))
-        for kind in DRAWN_ONLY:
+        for kind in (*DRAWN_ONLY, *SOFT):
             for part in body.of(kind):
                 self._keep_part(kind, part, link)
 
@@ -251,10 +257,20 @@ class _Reader:
 
     def _keep_part(self, kind: str, part: PlacedElement, link: str) -> None:
         """Keep an element of a body with its pose there."""
-        self._report.unsupported.add(f"<{kind}>", part.element.place, Severity.NOTE)
-        attributes = dict(part.element.attributes)
-        is_free = kind == "light" or "fromto" in attributes
+        severity = Severity.WARNING if kind in SOFT else Severity.NOTE
+        self._report.unsupported.add(f"<{kind}>", part.element.place, severity)
+        named = with_file(part.element, part.document.settings)
+        attributes = dict(named.attributes)
+        if kind == "composite":
+            # Its place is an offset, and its rotation a quaternion.
+            attributes["pos"] = attributes.pop("offset", "0 0 0")
+            placed = part._replace(element=with_attributes(named, attributes))
+            attributes |= tag("x", pose_attributes(placed.own_pose)).attributes
+            attributes["offset"] = attributes.pop("pos")
+        is_free = kind in ("light", "composite") or "fromto" in attributes
         has_angles = bool({"euler", "axisangle"} & attributes.keys())
+        if kind == "flexcomp":  # MuJoCo leaves it out of the frames around it
+            part = part._replace(pose=IDENTITY)
         if not is_free and (has_angles or not part.pose.is_identity):
             for key in POSE:
                 attributes.pop(key, None)
@@ -268,9 +284,15 @@ class _Reader:
     # What is kept of the model
 
     def keep_sections(
-        self, equalities: Sequence[Element], actuators: Sequence[Element]
+        self,
+        equalities: Sequence[Element],
+        actuators: Sequence[Element],
+        held: Collection[int],
     ) -> None:
-        """Keep the sections that have no counterpart."""
+        """Keep the sections that have no counterpart.
+
+        held: The identities of elements that loops stand for.
+        """
         report = self._report
         order = {name: k for k, name in enumerate(SETTINGS)}
         for section in sorted(
@@ -288,6 +310,8 @@ class _Reader:
                 self._keep_renamed("asset", element)
         for name in LISTED:
             for element in self._document.sections.get(name, []):
+                if id(element) in held:
+                    continue
                 severity = Severity.NOTE if name == "sensor" else Severity.WARNING
                 report.unsupported.add(
                     f"<{element.name}> of <{name}>", element.place, severity
@@ -415,21 +439,25 @@ class _Reader:
         manipulators: list[Manipulator],
         loops: Sequence[LoopFound],
         starts: Mapping[str, Posture],
-    ) -> tuple[list[Manipulator], list[Closure]]:
+    ) -> tuple[list[Manipulator], list[Closure | Rod]]:
         """Return manipulators with their loops closed, and the loops between them.
 
         starts: The postures in which the file has the bodies.
         """
-        between: list[Closure] = []
-        own: dict[str, list[tuple[LoopFound, Closure]]] = {}
+        between: list[Closure | Rod] = []
+        own: dict[str, list[tuple[LoopFound, Closure | Rod]]] = {}
         for found in loops:
-            owners = {end.partition("/")[0] for end in (found.loop.a, found.loop.b)}
+            named = (found.loop.a, found.loop.b, found.loop.joint)
+            owners = {each.partition("/")[0] for each in named if each}
             if len(owners) > 1:
                 between.append(found.loop)
                 continue
             (owner,) = owners
             a, b = (end.partition("/")[2] for end in (found.loop.a, found.loop.b))
             bare = msgspec.structs.replace(found.loop, a=a, b=b)
+            if isinstance(bare, Rod):
+                by = bare.by.removeprefix(f"{owner}/")
+                bare = msgspec.structs.replace(bare, by=by)
             own.setdefault(owner, []).append((found, bare))
         closed: list[Manipulator] = []
         for each in manipulators:
@@ -463,7 +491,7 @@ class _Reader:
 
 
 def _assembled(
-    manipulator: Manipulator, loops: tuple[Closure, ...]
+    manipulator: Manipulator, loops: tuple[Closure | Rod, ...]
 ) -> tuple[Manipulator, str]:
     """Return a manipulator with loops; else without, and why they cannot be closed."""
     try:

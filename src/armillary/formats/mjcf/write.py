@@ -56,7 +56,7 @@ def held_features() -> Held:
         **HELD_BY_LINES,
         "couplings": ALL,
         "passive joints": "of loops",
-        "closed loops": "those that hold a point or a pose",
+        "closed loops": "rods, and those that hold a point or a pose",
         "names of joints": ALL,
         **fields_of(Limits, ("lower", "upper", "effort")),
         **fields_of(JointDynamics, JointDynamics.__struct_fields__),

@@ -10,10 +10,12 @@ from armillary.formats.diagnostic import NOWHERE, Report
 from armillary.formats.mjcf.equality import EQUALITIES
 from armillary.formats.mjcf.keys import BASE_POSE, HOME, KEY, START
 from armillary.formats.mjcf.names import WrittenNames
+from armillary.formats.mjcf.rods import lengths_at_zero, rod_elements
+from armillary.formats.names import FreeNames
 from armillary.formats.open_loops import report_open_loops
 from armillary.formats.xml import Element, tag
 from armillary.formats.xml.write import Value
-from armillary.model.loops.loop import Closure
+from armillary.model.loops.loop import Closure, Rod
 from armillary.model.manipulator import Manipulator
 from armillary.model.workcell import Workcell
 
@@ -67,16 +69,17 @@ class SectionWriter:
 
     def elements(self) -> Iterator[Element]:
         """Yield the sections behind the bodies."""
+        tendons, closed = self._loops()
         sections: dict[str, list[Element]] = {
             "deformable": self._names.kept_elements("deformable"),
             "contact": [
                 *self._excludes,
                 *self._names.kept_elements("contact"),
             ],
-            "tendon": self._names.kept_elements("tendon"),
+            "tendon": [*tendons, *self._names.kept_elements("tendon")],
             "equality": [
                 *self._couplings(),
-                *self._loops(),
+                *closed,
                 *self._names.kept_elements("equality"),
             ],
             "actuator": self._actuators(),
@@ -101,22 +104,66 @@ class SectionWriter:
                     polycoef=(coupling.offset, coupling.multiplier, 0.0, 0.0, 0.0),
                 )
 
-    def _loops(self) -> Iterator[Element]:
-        """Yield the constraints of closed loops."""
-        written: set[str] = set()
-        for manipulator in self._cell.manipulators:
-            if all(map(_is_written, manipulator.loops)):
-                written.add(manipulator.name)
-        between = all(map(_is_written, self._cell.loops))
-        report_open_loops(
-            self._cell if not between else self._cell.replace(loops=()),
-            self._report,
-            closed=written,
-        )
-        for loop, (one, other) in self._names.loops:
-            if _is_written(loop):
+    def _loops(self) -> tuple[list[Element], list[Element]]:
+        """Return the tendons and the constraints of closed loops."""
+        tendons: list[Element] = []
+        constraints: list[Element] = []
+        open_: set[str] = set()
+        lengths = lengths_at_zero(self._cell)
+        kept = self._names.kept_elements("tendon")
+        names = FreeNames({each.attributes.get("name", "") for each in kept})
+        for number, (loop, sites) in enumerate(self._names.loops):
+            owner, joint = self._joint_of(number, loop)
+            if not self._is_written(loop, joint):
+                open_.add(owner)
+            elif isinstance(loop, Rod):
+                name = names.derive(loop.name or f"rod{number + 1}")
+                added, held = rod_elements(
+                    loop, name, (sites[0], sites[1]), joint, lengths[number]
+                )
+                tendons += added
+                constraints.append(held)
+            else:
                 kind = "weld" if loop.rotation else "connect"
-                yield EQUALITIES[kind].write(name=loop.name, site1=one, site2=other)
+                one, other = sites
+                constraints.append(
+                    EQUALITIES[kind].write(name=loop.name, site1=one, site2=other)
+                )
+        closed = {each.name for each in self._cell.manipulators} - open_
+        between = self._cell if "" in open_ else self._cell.replace(loops=())
+        report_open_loops(between, self._report, closed=closed)
+        return tendons, constraints
+
+    def _joint_of(self, number: int, loop: Closure | Rod) -> tuple[str, str]:
+        """Return the manipulator of a loop, empty for the cell, and its own joint.
+
+        The joint has its name in the file, and is empty if there is none there.
+        """
+        owner = ""
+        for each in self._cell.manipulators:
+            if number < len(each.loops):
+                owner = each.name
+                break
+            number -= len(each.loops)
+        if not loop.joint:
+            return owner, ""
+        name = f"{owner}/{loop.joint}" if owner else loop.joint
+        manipulator, _, coordinate = name.partition("/")
+        at = self._cell.index.get(manipulator)
+        if at is None or (at, coordinate) not in self._joint_order:
+            return owner, ""
+        return owner, self._names.joint(at, coordinate)
+
+    @staticmethod
+    def _is_written(loop: Closure | Rod, joint: str) -> bool:
+        """Return whether MJCF has such a loop: a rod, or a held point or pose.
+
+        joint: That of the loop in the file, if it is written.
+        """
+        if isinstance(loop, Rod):
+            return bool(joint) or not loop.joint
+        is_point = set(loop.position) == set("xyz")
+        return is_point and set(loop.rotation) in (set(), set("xyz"))
 
     def _actuators(self) -> list[Element]:
         """Return what was kept, and motors of joints with gears and in loops."""
@@ -200,15 +247,6 @@ class SectionWriter:
                 pose = self._cell.base_frames[number].pose @ base.joint.precursor
                 numbers = (*pose.position, *pose.quaternion())
             yield from numbers
-
-
-def _is_written(loop: object) -> bool:
-    """Return whether MJCF has such a loop: all axes of position, all or no rotation."""
-    return (
-        isinstance(loop, Closure)
-        and set(loop.position) == set("xyz")
-        and set(loop.rotation) in (set(), set("xyz"))
-    )
 
 
 def _position(
