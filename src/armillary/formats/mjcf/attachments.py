@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from os.path import basename, splitext
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from armillary.errors import quote
+from armillary.formats.mjcf.body import Body, FrameAround, PlacedElement
 from armillary.formats.mjcf.document import (
     MAIN,
     RESOLVED,
@@ -26,10 +27,7 @@ from armillary.limits import MJCF_COPIES
 from armillary.model.mount import WORLD
 from armillary.spatial.pose import Pose
 
-if TYPE_CHECKING:
-    from armillary.formats.mjcf.bodies import Body, FrameAround, PlacedElement
-
-__all__ = ["Attachment", "attach", "merge_sections", "renamed"]
+__all__ = ["AttachedBodies", "attach", "merge_sections", "renamed"]
 
 SECTIONS: Final = ("tendon", "contact", "equality", "actuator", "sensor")
 """Those whose elements are copied; tendons come first, as others name them."""
@@ -43,7 +41,7 @@ OF_SECTIONS: Final = {
 OF_ASSETS: Final = ("material", "mesh", "hfield", "texture")
 
 
-class Attachment(NamedTuple):
+class AttachedBodies(NamedTuple):
     """A model of which bodies were copied.
 
     Attributes:
@@ -71,7 +69,7 @@ def attach(
     pose: Pose,
     *,
     suffix: str = "",
-) -> Attachment | None:
+) -> AttachedBodies | None:
     """Copy what an `<attach>` names behind the bodies of a model; None after an error.
 
     Args:
@@ -125,7 +123,7 @@ def attach(
         )
     _add_parts(source, target[owner], pose, name, frame, prefix, suffix)
     is_whole = not name and not frame
-    return Attachment(document, source, prefix, suffix, is_whole, numbers)
+    return AttachedBodies(document, source, prefix, suffix, is_whole, numbers)
 
 
 def _own_pose(body: Body, name: str, frame: str) -> Pose:
@@ -218,7 +216,7 @@ def renamed(element: Element, prefix: str, suffix: str = "") -> Element:
 def merge_sections(
     document: MjcfDocument,
     bodies: Sequence[Body],
-    attachments: Sequence[Attachment],
+    attachments: Sequence[AttachedBodies],
     suffixes: Sequence[str],
 ) -> None:
     """Add to a model what goes with the bodies that were attached or replicated.
@@ -235,7 +233,7 @@ def merge_sections(
         count = len(suffixes) * sum(map(len, open_.values()))
         document.report.budget.spend(MJCF_COPIES, document.root.place, count)
         copies = [
-            Attachment(document, bodies, "", each, False, {}) for each in suffixes
+            AttachedBodies(document, bodies, "", each, False, {}) for each in suffixes
         ]
         parts += [(each, open_) for each in copies]
     made: set[int] = set()
@@ -263,7 +261,7 @@ def _unresolved(
     names: dict[str, set[str]],
 ) -> dict[str, list[Element]]:
     """Return the elements that refer to what does not exist; add the others' names."""
-    as_it_is = Attachment(document, (), "", "", True, {})
+    as_it_is = AttachedBodies(document, (), "", "", True, {})
     found: dict[str, list[Element]] = {}
     for section in SECTIONS:
         found[section] = []
@@ -275,7 +273,7 @@ def _unresolved(
     return found
 
 
-def _add_assets(document: MjcfDocument, attachments: Sequence[Attachment]) -> None:
+def _add_assets(document: MjcfDocument, attachments: Sequence[AttachedBodies]) -> None:
     """Add the assets of attached models, once for each prefix."""
     known: set[tuple[int, str]] = set()
     for each in attachments:
@@ -319,7 +317,7 @@ def _named(asset: Element, prefix: str) -> Element:
 
 
 def _copied(
-    element: Element, attachment: Attachment, names: dict[str, set[str]]
+    element: Element, attachment: AttachedBodies, names: dict[str, set[str]]
 ) -> Element | None:
     """Return the copy of an element, None where it refers to what is not copied."""
     prefix, suffix = attachment.prefix, attachment.suffix

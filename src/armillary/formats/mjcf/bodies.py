@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Final
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report
-from armillary.formats.mjcf.attachments import Attachment, attach, merge_sections
+from armillary.formats.mjcf.attachments import AttachedBodies, attach, merge_sections
+from armillary.formats.mjcf.body import Body, FrameAround, PlacedElement
 from armillary.formats.mjcf.document import MAIN, MjcfDocument, with_attributes
 from armillary.formats.mjcf.poses import read_pose
 from armillary.formats.xml import Element
@@ -16,95 +17,13 @@ from armillary.limits import MJCF_COPIES
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import ZERO, vector
 
-__all__ = ["Q_SIZES", "SOFT", "Body", "PlacedElement", "read_bodies"]
+__all__ = ["SOFT", "read_bodies"]
 
 MOST_COPIES: Final = 10_000
-
-Q_SIZES: Final = {"free": 7, "ball": 4}
-"""How many numbers of `qpos` a joint has, if not one."""
 
 _OF_BODY: Final = ("joint", "freejoint", "geom", "site", "camera", "light", "inertial")
 SOFT: Final = ("flexcomp", "composite", "plugin")
 """Elements of which MuJoCo makes bodies that deform, and what computes their forces."""
-
-
-class FrameAround(NamedTuple):
-    """A frame around an element.
-
-    Attributes:
-        name: In the file; empty where it has none.
-        outer: The pose of the frames around it, in the body.
-    """
-
-    name: str
-    outer: Pose
-
-
-class PlacedElement(NamedTuple):
-    """An element of a body.
-
-    Attributes:
-        element: With the defaults of its class; names as in the whole model.
-        pose: Of the frames around it, in the body.
-        document: The model that it is from.
-        frames: The frames around it, in the body.
-    """
-
-    element: Element
-    pose: Pose
-    document: MjcfDocument
-    frames: tuple[FrameAround, ...] = ()
-
-    @property
-    def own_pose(self) -> Pose:
-        """Return its pose in the body."""
-        pose = read_pose(self.element, self.document)
-        return pose if self.pose.is_identity else self.pose @ pose
-
-
-@dataclass(slots=True)
-class Body:
-    """One body.
-
-    Attributes:
-        name: In the file; empty where it has none.
-        element: For its place and attributes.
-        document: The model that it is from.
-        parent: Its number; -1 for the world, which is the first body.
-        pose: In the parent.
-        parts: The elements of the body, by their names, `freejoint` as `joint`.
-        frames: The frames around it, in the parent.
-    """
-
-    name: str
-    element: Element
-    document: MjcfDocument
-    parent: int
-    pose: Pose
-    parts: dict[str, list[PlacedElement]] = field(
-        default_factory=dict[str, list[PlacedElement]]
-    )
-    frames: tuple[FrameAround, ...] = ()
-
-    @property
-    def q_sizes(self) -> list[int]:
-        """Return how many numbers of `qpos` each joint has."""
-        kinds = [
-            "free"
-            if part.element.name == "freejoint"
-            else part.element.attributes.get("type", "")
-            for part in self.of("joint")
-        ]
-        return [Q_SIZES.get(kind, 1) for kind in kinds]
-
-    def of(self, kind: str) -> Sequence[PlacedElement]:
-        """Return the elements of a name."""
-        return self.parts.get(kind, ())
-
-    @property
-    def is_mocap(self) -> bool:
-        """Return whether programs move it."""
-        return self.element.attributes.get("mocap") == "true"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +45,7 @@ def read_bodies(document: MjcfDocument) -> list[Body]:
     """
     report = document.report
     of_models: dict[str, list[Body]] = {}
-    attachments: list[Attachment] = []
+    attachments: list[AttachedBodies] = []
     suffixes: list[str] = []
     world = Body("world", document.root, document, -1, IDENTITY)
     bodies = [world]

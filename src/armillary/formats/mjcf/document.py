@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from armillary.errors import FormatError, quote
 from armillary.formats.diagnostic import Diagnostic, Report
@@ -33,9 +33,6 @@ from armillary.limits import (
     MJCF_FILES,
     MJCF_INCLUDE_DEPTH,
 )
-
-if TYPE_CHECKING:
-    from armillary.formats.mjcf.attachments import Attachment
 
 __all__ = [
     "COMPILER",
@@ -118,7 +115,7 @@ class MjcfDocument:
         classes: For each class of defaults, for each kind of element its attributes.
         report: Receives the diagnostics.
         models: Those that bodies of it may be attached from, by their names.
-        attachments: What was copied from them.
+        attachments: What was copied from them, as `AttachedBodies`.
     """
 
     path: str
@@ -128,7 +125,7 @@ class MjcfDocument:
     classes: dict[str, dict[str, dict[str, str]]]
     report: Report
     models: dict[str, MjcfDocument] = field(default_factory=dict[str, Any])
-    attachments: list[Attachment] = field(default_factory=list[Any])
+    attachments: list[Any] = field(default_factory=list[Any])
 
     @property
     def base(self) -> str:

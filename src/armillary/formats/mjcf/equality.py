@@ -11,7 +11,7 @@ import msgspec
 from armillary.errors import ModelError, quote
 from armillary.formats.diagnostic import Place, Report
 from armillary.formats.elements import TEXT, ElementTable, Row, choice, numbers
-from armillary.formats.mjcf.bodies import Body
+from armillary.formats.mjcf.body import Body
 from armillary.formats.mjcf.document import MAIN, MjcfDocument
 from armillary.formats.mjcf.joints import SLIDE
 from armillary.formats.mjcf.rods import RodElements
@@ -336,7 +336,7 @@ class _LoopFinder:
         if rod.joint:
             known = self._trees.coordinates().get(rod.joint)
             if known is None or len(known[1]) != 1 or known[2].type != SLIDE:
-                why = f"joint {quote(rod.joint)} is none that slides"
+                why = f"joint {quote(rod.joint)} does not slide"
                 self._is_refused(element, why)
                 return
             group, (coordinate,), joint = known

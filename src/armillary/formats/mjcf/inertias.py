@@ -13,7 +13,7 @@ import numpy.typing as npt
 from armillary.errors import FormatError, ModelError
 from armillary.formats.inertia import possible_inertia
 from armillary.formats.mesh.files import MeshFiles
-from armillary.formats.mjcf.bodies import Body, PlacedElement
+from armillary.formats.mjcf.body import Body, PlacedElement
 from armillary.formats.mjcf.document import MjcfDocument
 from armillary.formats.mjcf.shapes import MeshAsset, Shapes
 from armillary.formats.paths import Roots

@@ -19,7 +19,7 @@ from armillary.formats.elements import (
     numbers,
     one_of,
 )
-from armillary.formats.mjcf.bodies import Q_SIZES, PlacedElement
+from armillary.formats.mjcf.body import Q_SIZES, PlacedElement
 from armillary.formats.mjcf.document import MjcfDocument
 from armillary.formats.numbers import has_direction
 from armillary.formats.several_joints import BALL, SplitJoint

@@ -10,8 +10,8 @@ from typing import Final
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report
 from armillary.formats.elements import TEXT, ElementTable, Row, numbers
-from armillary.formats.mjcf.attachments import Attachment
-from armillary.formats.mjcf.bodies import Body
+from armillary.formats.mjcf.attachments import AttachedBodies
+from armillary.formats.mjcf.body import Body
 from armillary.formats.mjcf.document import MjcfDocument
 from armillary.formats.mjcf.joints import BALL_JOINT, FREE
 from armillary.formats.mjcf.kept import PREFIX, kept, rest
@@ -115,7 +115,7 @@ def _attached(document: MjcfDocument) -> Iterator[tuple[str, JointPositions]]:
                 yield f"{each.prefix}{name}", copied
 
 
-def _own(attachment: Attachment) -> Iterator[tuple[str, JointPositions]]:
+def _own(attachment: AttachedBodies) -> Iterator[tuple[str, JointPositions]]:
     """Yield the keyframes that stand in the file of an attached model."""
     report = attachment.document.report
     for element in attachment.document.sections.get("keyframe", []):

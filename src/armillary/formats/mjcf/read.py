@@ -10,7 +10,8 @@ import msgspec
 from armillary.errors import ModelError, quote
 from armillary.formats.diagnostic import Report, Severity
 from armillary.formats.format import ReadOptions
-from armillary.formats.mjcf.bodies import SOFT, Body, PlacedElement, read_bodies
+from armillary.formats.mjcf.bodies import SOFT, read_bodies
+from armillary.formats.mjcf.body import Body, PlacedElement
 from armillary.formats.mjcf.document import (
     MAIN,
     TURNS,

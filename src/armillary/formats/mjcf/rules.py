@@ -16,7 +16,7 @@ from typing import Final
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report
 from armillary.formats.elements import NAME, ElementTable, Row
-from armillary.formats.mjcf.bodies import Body
+from armillary.formats.mjcf.body import Body
 from armillary.formats.mjcf.document import MjcfDocument
 from armillary.formats.mjcf.trees import Trees
 from armillary.limits import MJCF_PAIRS

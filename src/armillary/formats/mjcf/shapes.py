@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from armillary.errors import ModelError, quote
 from armillary.formats.diagnostic import Diagnostic, Severity
-from armillary.formats.mjcf.bodies import PlacedElement
+from armillary.formats.mjcf.body import PlacedElement
 from armillary.formats.mjcf.document import MAIN, MjcfDocument
 from armillary.formats.mjcf.poses import read_fromto
 from armillary.formats.paths import Roots

@@ -16,7 +16,7 @@ import msgspec
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report
-from armillary.formats.mjcf.bodies import Body, PlacedElement
+from armillary.formats.mjcf.body import Body, PlacedElement
 from armillary.formats.mjcf.document import MjcfDocument
 from armillary.formats.mjcf.joints import (
     BALL_JOINT,
