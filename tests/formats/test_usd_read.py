@@ -495,3 +495,25 @@ def test_the_stage_is_as_the_library_parses_it(tmp_path: Path) -> None:
     ours = joints["slide"].points[0].position
     assert ours == pytest.approx(tuple(slide.localPose0Position), abs=1e-6)
     assert ours == pytest.approx((0.6, 0.0, 0.3), abs=1e-6)
+
+
+def test_attributes_of_physics_that_are_not_read_are_said(tmp_path: Path) -> None:
+    path = tmp_path / "a.usda"
+    more = (
+        "custom float mjc:armature = 0.5\n            custom float newton:unheard = 2"
+    )
+    text = arm_text()
+    assert "float physics:mass = 3" in text
+    path.write_text(
+        text.replace("float physics:mass = 3", f"float physics:mass = 3\n{more}")
+    )
+    _, before = registry.read(path)
+    said = [str(d) for d in before.diagnostics if d.severity is Severity.NOTE]
+    assert any("'mjc:armature' of a" in each for each in said)
+    assert any("'newton:unheard' of a" in each for each in said)
+    path.write_text(text)
+    _, after = registry.read(path)
+    names = ("physics:mass", "physics:axis", "physics:lowerLimit", "physics:body0")
+    assert not [
+        d for d in after.diagnostics if any(name in d.message for name in names)
+    ]

@@ -32,7 +32,10 @@ Vt: Any = importlib.import_module("pxr.Vt")
 FIRST = Usd.TimeCode.EarliestTime()
 """Values are those at the start of an animation, or those without one."""
 
-ATTRIBUTES = ("physics", "physx", "state:", "drive:", "limit:", "newton:", "armillary:")
+ATTRIBUTES = (
+    *("physics", "physx", "state:", "drive:", "limit:", "newton:", "mjc:"),
+    "armillary:",
+)
 """What names of attributes begin with that are passed on, where they are authored."""
 SHAPES = {
     "Cube": ("size",),

@@ -111,12 +111,14 @@ class _StageReader:
                 hint="Is it a layer that another one refers to?",
             )
             self._report.raise_if_errors()
-        return Workcell(
+        cell = Workcell(
             name=self._name.replace("/", "_") or "cell",
             manipulators=tuple(self._made),
             mounts=tuple(self._mounts),
             rules=read_rules(self._scene, self._owners, robots, joints),
         )
+        self._scene.report_unread()
+        return cell
 
     # Trees of bodies
 

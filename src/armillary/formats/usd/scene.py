@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, NamedTuple, cast
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from armillary.formats.diagnostic import Place, Report
+from armillary.errors import quote
+from armillary.formats.diagnostic import Place, Report, Severity
 from armillary.formats.usd.process import PrimRecord, StageRecord
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.rotation import nearest_rotation
@@ -27,6 +29,9 @@ LARGEST: Final = 1e12
 """Of numbers in poses [m]."""
 SHEAR: Final = 1e-5
 """The largest cosine between axes that still counts as a right angle."""
+
+_ALWAYS_GIVEN: Final = {"physics:axis", "physics:lowerLimit", "physics:upperLimit"}
+"""Attributes that joints of all types come with, see `child.py`."""
 
 RIGID_BODY: Final = "PhysicsRigidBodyAPI"
 ROOT: Final = "PhysicsArticulationRootAPI"
@@ -88,6 +93,30 @@ def _three(values: Sequence[float]) -> tuple[float, float, float]:
     return x, y, z
 
 
+class _AskedValues(dict[str, Any]):
+    """Values of attributes, which remember those that were asked for."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        super().__init__(values)
+        self.asked: set[str] = set()
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self.asked.add(key)
+        return super().get(key, default)
+
+    def __getitem__(self, key: str) -> Any:
+        self.asked.add(key)
+        return super().__getitem__(key)
+
+    def unread(self) -> list[str]:
+        """Return the names with a namespace that nothing has asked for."""
+        return [
+            key
+            for key in self
+            if ":" in key and key not in self.asked and key not in _ALWAYS_GIVEN
+        ]
+
+
 def has_schema(prim: PrimRecord, schema: str) -> bool:
     """Return whether a schema is applied to a prim."""
     return schema in prim.schemas
@@ -103,7 +132,13 @@ class StagePrims:
     def __init__(self, stage: StageRecord, path: str, report: Report) -> None:
         self.place: Final = Place(path)
         self.report: Final = report
-        self.prims: Final = {prim.path: prim for prim in stage.prims}
+        self._values = {p.path: _AskedValues(p.values) for p in stage.prims if p.values}
+        self.prims: Final = {
+            prim.path: msgspec.structs.replace(prim, values=self._values[prim.path])
+            if prim.path in self._values
+            else prim
+            for prim in stage.prims
+        }
         self.default: Final = stage.default
         self.metres: Final = self._unit("metersPerUnit", stage.metres)
         self.kilograms: Final = self._unit("kilogramsPerUnit", stage.kilograms)
@@ -124,6 +159,13 @@ class StagePrims:
         self.roots: Final = {
             path for path, prim in self.prims.items() if has_schema(prim, ROOT)
         }
+
+    def report_unread(self) -> None:
+        """Report the attributes of physics that nothing has asked for."""
+        for path, values in self._values.items():
+            for name in values.unread():
+                what = f"{quote(name)} of a {self.prims[path].type or 'prim'}"
+                self.report.unsupported.add(what, self.place, Severity.NOTE)
 
     def _unit(self, name: str, value: float) -> float:
         if 1e-9 <= value <= 1e9:
