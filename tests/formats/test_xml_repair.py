@@ -111,6 +111,7 @@ def test_names_in_another_encoding_are_read_as_latin_1():
         '<?xml version="0.0" encoding="rot13"?><a/>',
         '<?xml version="0.0" encoding="EBCDIC-CP-US"?><a/>',
         b'<?xml version="1.0" encoding="GB2312"?><a b="\xff"/>',
+        b'<?xml version="1.0" encoding="\0"?><a/>',
     ],
 )
 def test_what_is_not_clear_is_refused(data: str | bytes):

@@ -122,7 +122,7 @@ def _decoded(data: bytes, found: list[Oddity]) -> bytes | None:
     name = "utf-8" if named is None else named[1].decode("ascii", "replace")
     try:
         encoding = codecs.lookup(name).name
-    except LookupError:
+    except (LookupError, ValueError):  # a ValueError if there is a zero byte in it
         return None
     if not _CODECS.fullmatch(encoding):
         return None
