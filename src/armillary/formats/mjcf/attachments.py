@@ -27,7 +27,7 @@ from armillary.limits import MJCF_COPIES
 from armillary.model.mount import WORLD
 from armillary.spatial.pose import Pose
 
-__all__ = ["AttachedBodies", "attach", "merge_sections", "renamed"]
+__all__ = ["AttachedBodies", "attach", "merge_sections"]
 
 SECTIONS: Final = ("tendon", "contact", "equality", "actuator", "sensor")
 """Those whose elements are copied; tendons come first, as others name them."""
@@ -100,10 +100,10 @@ def attach(
             parent, placed = owner, pose @ _own_pose(body, name, frame)
         # Children of a body are elements, too; what they hold was read already.
         element_of_body = with_attributes(body.element, body.element.attributes, ())
-        own = renamed(element_of_body, prefix, suffix)
+        own = _renamed(element_of_body, prefix, suffix)
         parts = {
             kind: [
-                part._replace(element=renamed(part.element, prefix, suffix))
+                part._replace(element=_renamed(part.element, prefix, suffix))
                 for part in parts
             ]
             for kind, parts in body.parts.items()
@@ -187,7 +187,7 @@ def _add_parts(
         for kind, parts in list(body.parts.items()):
             copies = [
                 part._replace(
-                    element=renamed(part.element, prefix, suffix),
+                    element=_renamed(part.element, prefix, suffix),
                     pose=pose
                     @ (around.outer.inverse() @ part.pose if around else part.pose),
                     frames=(),
@@ -198,7 +198,7 @@ def _add_parts(
             owner.parts.setdefault(kind, []).extend(copies)
 
 
-def renamed(element: Element, prefix: str, suffix: str = "") -> Element:
+def _renamed(element: Element, prefix: str, suffix: str = "") -> Element:
     """Return an element in which all names are those of a copy."""
     attributes = dict(element.attributes)
     for key, value in element.attributes.items():
@@ -209,7 +209,7 @@ def renamed(element: Element, prefix: str, suffix: str = "") -> Element:
             key in ("name", "camera", *REFERENCES, *TYPED, *OF_SECTIONS) or is_target
         ) and (key == "name" or value != WORLD):
             attributes[key] = f"{prefix}{value}{suffix}"
-    children = [renamed(child, prefix, suffix) for child in element.children]
+    children = [_renamed(child, prefix, suffix) for child in element.children]
     return with_attributes(element, attributes, children)
 
 
@@ -230,17 +230,17 @@ def merge_sections(
     open_: dict[str, list[Element]] = {}
     if suffixes:
         open_ = _unresolved(own, document, names)
-        count = len(suffixes) * sum(map(len, open_.values()))
-        document.report.budget.spend(MJCF_COPIES, document.root.place, count)
         copies = [
             AttachedBodies(document, bodies, "", each, False, {}) for each in suffixes
         ]
         parts += [(each, open_) for each in copies]
     made: set[int] = set()
     for each, elements in parts:
+        sections = each.document.sections if elements is None else elements
+        count = sum(len(sections.get(name, ())) for name in SECTIONS)
+        document.report.budget.spend(MJCF_COPIES, document.root.place, count)
         for name in SECTIONS:
-            of_section = each.document.sections if elements is None else elements
-            for element in of_section.get(name, []):
+            for element in sections.get(name, []):
                 resolved = _resolved(element, each.document, name)
                 copy = _copied(resolved, each, names)
                 if copy is not None:
@@ -309,7 +309,7 @@ def _resolved(element: Element, document: MjcfDocument, outer: str) -> Element:
 
 def _named(asset: Element, prefix: str) -> Element:
     """Return a copy of an asset; a mesh without a name has that of its file."""
-    copy = renamed(asset, prefix)
+    copy = _renamed(asset, prefix)
     if asset.name != "mesh" or "name" in asset.attributes:
         return copy
     name = splitext(basename(asset.attributes.get("file", "")))[0]
@@ -321,7 +321,7 @@ def _copied(
 ) -> Element | None:
     """Return the copy of an element, None where it refers to what is not copied."""
     prefix, suffix = attachment.prefix, attachment.suffix
-    copy = renamed(element, prefix, suffix)
+    copy = _renamed(element, prefix, suffix)
     count = 0
 
     def lookup(kind: str, name: str, _: Element) -> str | None:
