@@ -237,6 +237,14 @@ class Value:
         """Return it times a factor plus a summand, rounded once."""
         return self.intrinsic("fma", factor, summand)
 
+    def multiply_add(self, factor: Operand, summand: Operand) -> Value:
+        """Return it times a factor plus a summand, rounded once where that is quick.
+
+        It is `fma` on machines that have that instruction; of others, which compute it
+        in software, code that needs no exact product takes two roundings.
+        """
+        return self.intrinsic("fmuladd", factor, summand)
+
     def with_sign_of(self, other: Operand) -> Value:
         """Return its absolute value with the sign of another, also of -0 and NaN."""
         return self.intrinsic("copysign", other)

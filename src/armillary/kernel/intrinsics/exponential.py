@@ -70,7 +70,7 @@ def exp_of_sum(x: Value, rest: Value | float | None) -> Value:
     if rest is not None:
         r += rest
     # exp r - 1, small beside 1: its own errors count for a fraction of an ulp.
-    series = (r * r).fma(paired(r, EXP[bits]), r)
+    series = (r * r).multiply_add(paired(r, EXP[bits]), r)
     return _scale(series + 1.0, shifted)
 
 

@@ -65,7 +65,7 @@ def nearest_whole(x: Value, factor: float) -> tuple[Value, Value]:
     # The sum has the exponent of magic, whose last bit is worth 1: its rounding is to
     # the nearest whole number, of two the even one.
     magic = layout(x).magic
-    shifted = x.fma(factor, magic)
+    shifted = x.multiply_add(factor, magic)
     return shifted.bits(), shifted - magic
 
 

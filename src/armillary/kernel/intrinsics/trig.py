@@ -79,8 +79,8 @@ def _sincos(x: Value) -> tuple[Value, Value]:
     z = r * r
     # x^2 + z exceeds the square of the limit exactly where |x| exceeds the limit. It is
     # NaN for infinite x, whose sine and cosine are NaN already.
-    x.function.limit(x.fma(x, z), LIMIT[bits] ** 2)
-    sine = (r * z).fma(polynomial(z, SIN[bits]), r)
+    x.function.limit(x.multiply_add(x, z), LIMIT[bits] ** 2)
+    sine = (r * z).multiply_add(polynomial(z, SIN[bits]), r)
     # 1 - z/2 + z^2 C(z), from the highest power down.
     cosine = polynomial(z, (1.0, -0.5, *COS[bits]))
     # Odd quadrants swap the two; signs are bit 1 (sine), bit 1 xor bit 0 (cosine).

@@ -1,0 +1,402 @@
+"""Programs and pipelines as functions that need nothing around them.
+
+    i32 @name(ptr in..., ptr out...)                one row
+    i32 @name_rows(ptr in..., ptr out..., count)    rows, in blocks of lanes
+
+Both return 0, or 1 where an argument of a row is beyond what the formulas are right
+for, as an angle of more than 2^30 rad. They call no function of a library, allocate
+nothing, and keep nothing: scratch is on the stack, tables are constants. What the
+instruction set lacks is written by `_SUBSTITUTES`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.errors import KernelError
+from armillary.kernel.arguments import Computation
+from armillary.kernel.builder import FunctionBuilder, Value
+from armillary.kernel.compiler import with_small_buffers, without_empty_arrays
+from armillary.kernel.emit import emit_block
+from armillary.kernel.intrinsics.ieee import layout
+from armillary.kernel.machine_type import (
+    F32,
+    F64,
+    I1,
+    I8,
+    I32,
+    I64,
+    PTR,
+    Type,
+    bits_of_lanes,
+    real_of,
+)
+from armillary.kernel.pipeline import calls_in
+from armillary.kernel.targets import Platform
+from armillary.trace import Port, Program
+
+__all__ = ["MOST_STACK", "StandaloneFunction", "standalone_module"]
+
+Array = npt.NDArray[Any]
+
+MOST_STACK: Final = 2**19
+"""Bytes of the stack that a function may take; threads may have no more."""
+
+ALIGNMENT: Final = 64
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StandaloneFunction:
+    """A function to be made.
+
+    Attributes:
+        name: Its name, an identifier of C.
+        computation: What it computes, without empty arrays.
+        bound: Values of inputs that callers do not give, by name.
+        tables: The records of each table of a pipeline.
+    """
+
+    name: str
+    computation: Computation
+    bound: Mapping[str, Array]
+    tables: Mapping[str, Array]
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        computation: Computation,
+        *,
+        bound: Mapping[str, npt.ArrayLike] | None = None,
+        tables: Mapping[str, Array] | None = None,
+    ) -> StandaloneFunction:
+        """Return a function, checked.
+
+        Raises:
+            KernelError: It calls what records choose, by addresses in this process; or
+                it has no outputs.
+        """
+        if isinstance(computation, Program):
+            computation = without_empty_arrays(computation)
+        elif any(calls_in(computation.stages)):
+            raise KernelError(
+                f"'{computation.name}' calls what its records choose, by addresses in "
+                "this process; it cannot be compiled for elsewhere."
+            )
+        if not computation.outputs:
+            raise KernelError(f"'{computation.name}' has no result to compile.")
+        given = {key: np.asarray(value) for key, value in (bound or {}).items()}
+        return cls(
+            name=name, computation=computation, bound=given, tables=tables or {}
+        )
+
+    @property
+    def inputs(self) -> tuple[Port, ...]:
+        """Return the inputs that callers give."""
+        ports = self.computation.inputs
+        return tuple(port for port in ports if port.name not in self.bound)
+
+
+def standalone_module(
+    functions: Sequence[StandaloneFunction],
+    bits: int,
+    platform: Platform,
+    *,
+    rows: bool = True,
+) -> str:
+    """Return the IR of a module of functions.
+
+    Args:
+        functions: What it exports.
+        bits: Of the reals that they compute in.
+        platform: Where they run.
+        rows: Whether there are entries of many rows.
+
+    Raises:
+        KernelError: A function takes too much of the stack; or as for a kernel.
+    """
+    platform.check_type(bits)
+    declared: dict[str, str] = {}
+    parts: list[str] = []
+    for each in functions:
+        lanes = [1]
+        if rows:
+            wide = real_of(bits, platform.machine.lanes(bits))
+            lanes.append(with_small_buffers(each.computation, wide).lanes)
+        for count in sorted(set(lanes)):
+            block = _Block(each, real_of(bits, count))
+            declared.update(block.declared)
+            parts += block.texts
+        parts += [f.text for f in _entries(each, bits, sorted(set(lanes)), platform)]
+        parts += [_constant(*pair) for pair in _constants(each, bits, max(lanes))]
+    return _assembled(declared, parts, platform)
+
+
+def _assembled(
+    declared: Mapping[str, str], parts: Sequence[str], platform: Platform
+) -> str:
+    """Return the text of a module, with what the platform lacks."""
+    text = "\n".join(parts)
+    heads: list[str] = []
+    for full, declaration in declared.items():
+        _, name, *_, suffix = full.split(".")
+        substitute = _SUBSTITUTES.get(name)
+        if substitute is None or not (name in platform.lacks or name in _MEMORY):
+            heads.append(declaration)
+            continue
+        own = f"{name}_{suffix}"
+        text = text.replace(f"{full}(", f"@{own}(")
+        heads.append(substitute(own, suffix).text)
+    return "\n".join([*heads, text, _attributes(platform)])
+
+
+def _attributes(platform: Platform) -> str:
+    # No tables for unwinding, which refer to functions of a library.
+    hints = ["nounwind"]
+    if platform.has_pages:
+        hints += ['"probe-stack"="inline-asm"', '"stackrealign"']
+    return (
+        f"attributes #0 = {{ {' '.join(hints)} }}\n"
+        '!0 = !{!"branch_weights", i32 1, i32 100000}\n!1 = !{i32 1}\n'
+    )
+
+
+class _Block:
+    """The code of a block of rows, under names of its own.
+
+    Attributes:
+        declared: What it needs of LLVM, by name.
+        texts: Its functions.
+    """
+
+    def __init__(self, function: StandaloneFunction, real: Type) -> None:
+        made, self.scratch = _block_code(function.computation, real)
+        self.declared: dict[str, str] = {}
+        self.texts: list[str] = []
+        own: dict[str, str] = {}
+        for f in made:
+            for name, text in f.declared.items():
+                (self.declared if name.startswith("@llvm.") else own)[name] = text
+        prefix = _prefix(function, real.lanes)
+        for text in (*own.values(), *(f.text for f in made)):
+            self.texts.append(_GLOBAL.sub(rf"@{prefix}\1", text))
+
+
+_GLOBAL: Final = re.compile(r"@(?!llvm\.)([\w.]+)")
+
+
+def _block_code(
+    computation: Computation, real: Type
+) -> tuple[list[FunctionBuilder], int]:
+    if isinstance(computation, Program):
+        return emit_block(computation, real)
+    from armillary.kernel.pipeline_code import pipeline_code  # few need it
+
+    return pipeline_code(computation, real)
+
+
+def _prefix(function: StandaloneFunction, lanes: int) -> str:
+    return f"{function.name}_x{lanes}_"
+
+
+def _entries(
+    function: StandaloneFunction, bits: int, lanes: Sequence[int], platform: Platform
+) -> list[FunctionBuilder]:
+    """Return the functions that callers see."""
+    single = _Entry(function, real_of(bits, 1))
+    f = single.begun(function.name)
+    f.ret(single.block(f, 0).to(I32, "zext"))
+    entries = [f]
+    if len(lanes) == 1 and lanes != [1]:
+        return entries
+    wide = _Entry(function, real_of(bits, lanes[-1]))
+    f = wide.begun(f"{function.name}_rows", count=platform.address)
+    count = f["count"]
+    if count.type != I64:
+        count = count.to(I64, "zext")
+    flagged = f.variable(I32, 0)
+    whole = f.constant(I64, 0)
+    if wide.lanes > 1:
+        whole = count & -wide.lanes
+        with f.loop(whole, 0, wide.lanes) as k:
+            mask = wide.block(f, k).differs(0).to(I32, "zext")
+            flagged.set(flagged.get() | mask)
+    with f.loop(count, whole) as k:
+        flagged.set(flagged.get() | single.block(f, k).to(I32, "zext"))
+    f.ret(flagged.get())
+    return [*entries, f]
+
+
+class _Entry:
+    """Calls of the block of some lanes, from an entry."""
+
+    def __init__(self, function: StandaloneFunction, real: Type) -> None:
+        self.function, self.real, self.lanes = function, real, real.lanes
+        self.scratch = _Block(function, real).scratch
+        if self.scratch > MOST_STACK:
+            raise KernelError(
+                f"'{function.name}' needs {self.scratch} bytes of working memory; on "
+                f"the stack it may take {MOST_STACK}. Ask for fewer results at once."
+            )
+
+    def begun(self, name: str, **more: Type) -> FunctionBuilder:
+        """Return an entry, begun: its parameters, and memory to work in."""
+        names = [f"in{k}" for k in range(len(self.function.inputs))]
+        names += [f"out{k}" for k in range(len(self.function.computation.outputs))]
+        pointers: dict[str, Type] = dict.fromkeys(names, PTR)
+        return FunctionBuilder(name, I32, exported=True, more={**pointers, **more})
+
+    def block(self, f: FunctionBuilder, row: Value | int) -> Value:
+        """Call the block for the rows from one on; return the lanes that it flags."""
+        function, scalar = self.function, self.real.scalar
+
+        def place(name: str, port: Port) -> Value:
+            if not isinstance(row, Value):
+                return f[name]
+            return f.element(f[name], scalar, row * port.size)
+
+        free = {port.name: k for k, port in enumerate(function.inputs)}
+        arguments = [
+            place(f"in{free[port.name]}", port)
+            if port.name in free
+            else Value(f, f"@{function.name}_bound{k}", PTR)
+            for k, port in enumerate(function.computation.inputs)
+        ]
+        outputs = enumerate(function.computation.outputs)
+        arguments += [place(f"out{k}", port) for k, port in outputs]
+        arguments.append(self._reserved(f, "scratch", self.scratch))
+        if not isinstance(function.computation, Program):
+            arguments.append(self._tables(f))
+        bits = bits_of_lanes(self.lanes)
+        return f.call(f"@{_prefix(function, self.lanes)}block", bits, *arguments)
+
+    def _tables(self, f: FunctionBuilder) -> Value:
+        """Return where the words of tables are: see `pipeline_code.TABLE`."""
+        from armillary.kernel.pipeline_code import TABLE
+
+        tables = self.function.tables
+        words = self._reserved(f, "tables", TABLE.bytes * len(tables))
+        for k, (name, records) in enumerate(tables.items()):
+            entry = f.address(words, TABLE.bytes * k)
+            start = Value(f, f"@{self.function.name}_table_{name}", PTR)
+            TABLE.store(start, entry, "records")
+            TABLE.store(len(records), entry, "count")
+        return words
+
+    def _reserved(self, f: FunctionBuilder, what: str, size: int) -> Value:
+        return f.once((what, str(self.lanes)), lambda: f.reserve(size, ALIGNMENT))
+
+
+def _constants(
+    function: StandaloneFunction, bits: int, lanes: int
+) -> list[tuple[str, bytes]]:
+    """Return the names and bytes of the constants that entries refer to."""
+    real = np.dtype(f"<f{bits // 8}")
+    found: list[tuple[str, bytes]] = []
+    for k, port in enumerate(function.computation.inputs):
+        if port.name in function.bound:
+            value = np.broadcast_to(function.bound[port.name], port.shape)
+            rows = np.tile(np.ravel(value).astype(real), lanes)
+            found.append((f"{function.name}_bound{k}", rows.tobytes()))
+    for name, records in function.tables.items():
+        found.append((f"{function.name}_table_{name}", records.tobytes()))
+    return found
+
+
+def _constant(name: str, data: bytes) -> str:
+    data = data or bytes(8)
+    text = "".join(f"\\{byte:02X}" for byte in data)
+    return f'@{name} = internal constant [{len(data)} x i8] c"{text}", align 64'
+
+
+# what instruction sets lack
+
+_MEMORY: Final = frozenset({"memcpy", "memset"})
+"""Functions of LLVM that become calls of a library, whatever the instruction set."""
+
+
+def _type_of(suffix: str) -> Type:
+    """Return the type in the name of a function of LLVM, such as `v4f64`."""
+    lanes, _, element = suffix.rpartition("f")
+    real = F64 if element == "64" else F32
+    return real.wide(int(lanes[1:] or 1))
+
+
+def _fma(name: str, suffix: str) -> FunctionBuilder:
+    """Return x y + z with one rounding in all but rare cases (Dekker 1971)."""
+    real = _type_of(suffix)
+    f = FunctionBuilder(name, real, x=real, y=real, z=real)
+    x, y, z = f["x"], f["y"], f["z"]
+    # Halves of the digits, whose products are exact.
+    low_bits = 27 if real.bits == 64 else 12
+    (x_high, x_low), (y_high, y_low) = (
+        (high, v - high)
+        for v in (x, y)
+        for high in [(v.bits() & (-1 << low_bits)).from_bits()]
+    )
+    product = x * y
+    error = (x_high * y_high - product) + x_high * y_low + x_low * y_high
+    error += x_low * y_low
+    # The sum and what its rounding leaves, by Knuth.
+    total = product + z
+    part = total - product
+    rest = (product - (total - part)) + (z - part)
+    result = total + (rest + error)
+    # Where a product overflows, the sum is infinite or NaN already.
+    f.ret(result.is_nan().select(total, result))
+    return f
+
+
+def _rint_of(x: Value) -> Value:
+    # Numbers of this size have no digits behind the point.
+    whole = x.constant(2.0 ** layout(x).fraction)
+    size = abs(x)
+    rounded = ((size + whole) - whole).with_sign_of(x)
+    return (size < whole).select(rounded, x)
+
+
+def _floor_of(x: Value) -> Value:
+    near = _rint_of(x)
+    return (near > x).select(near - 1.0, near)
+
+
+def _of_one(formula: Callable[[Value], Value]) -> Callable[..., FunctionBuilder]:
+    def made(name: str, suffix: str) -> FunctionBuilder:
+        real = _type_of(suffix)
+        f = FunctionBuilder(name, real, x=real)
+        f.ret(formula(f["x"]))
+        return f
+
+    return made
+
+
+def _memory_function(name: str, *, copies: bool) -> FunctionBuilder:
+    """Return the copy of bytes, or their filling with one value."""
+    source = {"source": PTR if copies else I8}
+    f = FunctionBuilder(name, to=PTR, **source, size=I64, volatile=I1)
+    words = f["size"] & -4 if copies else f.constant(I64, 0)
+    with f.loop(words, 0, 4) as k:
+        f.store(f.load(I32, f.address(f["source"], k)), f.address(f["to"], k))
+    with f.loop(f["size"], words) as k:
+        value = f.load(I8, f["source"], k) if copies else f["source"]
+        f.store(value, f["to"], k)
+    f.ret()
+    return f
+
+
+_SUBSTITUTES: Final[dict[str, Callable[[str, str], FunctionBuilder]]] = {
+    "fma": _fma,
+    "rint": _of_one(_rint_of),
+    "floor": _of_one(_floor_of),
+    "trunc": _of_one(lambda x: _floor_of(abs(x)).with_sign_of(x)),
+    "memcpy": lambda name, _: _memory_function(name, copies=True),
+    "memset": lambda name, _: _memory_function(name, copies=False),
+}
+"""Functions in place of LLVM's, by its name for them; each takes a name and a suffix."""
