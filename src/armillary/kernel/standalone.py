@@ -41,7 +41,12 @@ from armillary.kernel.pipeline import calls_in
 from armillary.kernel.targets import Platform
 from armillary.trace import Port, Program
 
-__all__ = ["MOST_STACK", "StandaloneFunction", "standalone_module"]
+__all__ = [
+    "MOST_STACK",
+    "StandaloneFunction",
+    "software_fma",
+    "standalone_module",
+]
 
 Array = npt.NDArray[Any]
 
@@ -93,9 +98,7 @@ class StandaloneFunction:
         if not computation.outputs:
             raise KernelError(f"'{computation.name}' has no result to compile.")
         given = {key: np.asarray(value) for key, value in (bound or {}).items()}
-        return cls(
-            name=name, computation=computation, bound=given, tables=tables or {}
-        )
+        return cls(name=name, computation=computation, bound=given, tables=tables or {})
 
     @property
     def inputs(self) -> tuple[Port, ...]:
@@ -107,47 +110,44 @@ class StandaloneFunction:
 def standalone_module(
     functions: Sequence[StandaloneFunction],
     bits: int,
-    platform: Platform,
-    *,
-    rows: bool = True,
+    platform: Platform | None,
 ) -> str:
     """Return the IR of a module of functions.
 
     Args:
         functions: What it exports.
         bits: Of the reals that they compute in.
-        platform: Where they run.
-        rows: Whether there are entries of many rows.
+        platform: Where they run; None for code of scalars that becomes source.
 
     Raises:
         KernelError: A function takes too much of the stack; or as for a kernel.
     """
-    platform.check_type(bits)
+    if platform is not None:
+        platform.check_type(bits)
     declared: dict[str, str] = {}
     parts: list[str] = []
     for each in functions:
-        lanes = [1]
-        if rows:
-            wide = real_of(bits, platform.machine.lanes(bits))
-            lanes.append(with_small_buffers(each.computation, wide).lanes)
-        for count in sorted(set(lanes)):
-            block = _Block(each, real_of(bits, count))
+        most = platform.machine.lanes(bits) if platform else 1
+        most = with_small_buffers(each.computation, real_of(bits, most)).lanes
+        blocks = [_Block(each, real_of(bits, k)) for k in sorted({1, most})]
+        for block in blocks:
             declared.update(block.declared)
             parts += block.texts
-        parts += [f.text for f in _entries(each, bits, sorted(set(lanes)), platform)]
-        parts += [_constant(*pair) for pair in _constants(each, bits, max(lanes))]
+        address = platform.address if platform else I64
+        parts += [f.text for f in _entries(blocks[0], blocks[-1], address)]
+        parts += [_constant(*pair) for pair in _constants(each, bits, most)]
     return _assembled(declared, parts, platform)
 
 
 def _assembled(
-    declared: Mapping[str, str], parts: Sequence[str], platform: Platform
+    declared: Mapping[str, str], parts: Sequence[str], platform: Platform | None
 ) -> str:
     """Return the text of a module, with what the platform lacks."""
     text = "\n".join(parts)
     heads: list[str] = []
     for full, declaration in declared.items():
         _, name, *_, suffix = full.split(".")
-        substitute = _SUBSTITUTES.get(name)
+        substitute = _SUBSTITUTES.get(name) if platform else None
         if substitute is None or not (name in platform.lacks or name in _MEMORY):
             heads.append(declaration)
             continue
@@ -157,10 +157,10 @@ def _assembled(
     return "\n".join([*heads, text, _attributes(platform)])
 
 
-def _attributes(platform: Platform) -> str:
+def _attributes(platform: Platform | None) -> str:
     # No tables for unwinding, which refer to functions of a library.
     hints = ["nounwind"]
-    if platform.has_pages:
+    if platform and platform.has_pages:
         hints += ['"probe-stack"="inline-asm"', '"stackrealign"']
     return (
         f"attributes #0 = {{ {' '.join(hints)} }}\n"
@@ -169,14 +169,18 @@ def _attributes(platform: Platform) -> str:
 
 
 class _Block:
-    """The code of a block of rows, under names of its own.
+    """The code of a block of rows, under names of its own, and calls of it.
 
     Attributes:
+        function: Whose block it is.
+        real: The type of a vector with a lane for each row.
+        scratch: Memory that it works in [bytes].
         declared: What it needs of LLVM, by name.
         texts: Its functions.
     """
 
     def __init__(self, function: StandaloneFunction, real: Type) -> None:
+        self.function, self.real, self.lanes = function, real, real.lanes
         made, self.scratch = _block_code(function.computation, real)
         self.declared: dict[str, str] = {}
         self.texts: list[str] = []
@@ -184,62 +188,9 @@ class _Block:
         for f in made:
             for name, text in f.declared.items():
                 (self.declared if name.startswith("@llvm.") else own)[name] = text
-        prefix = _prefix(function, real.lanes)
+        self.prefix = f"{function.name}_x{real.lanes}_"
         for text in (*own.values(), *(f.text for f in made)):
-            self.texts.append(_GLOBAL.sub(rf"@{prefix}\1", text))
-
-
-_GLOBAL: Final = re.compile(r"@(?!llvm\.)([\w.]+)")
-
-
-def _block_code(
-    computation: Computation, real: Type
-) -> tuple[list[FunctionBuilder], int]:
-    if isinstance(computation, Program):
-        return emit_block(computation, real)
-    from armillary.kernel.pipeline_code import pipeline_code  # few need it
-
-    return pipeline_code(computation, real)
-
-
-def _prefix(function: StandaloneFunction, lanes: int) -> str:
-    return f"{function.name}_x{lanes}_"
-
-
-def _entries(
-    function: StandaloneFunction, bits: int, lanes: Sequence[int], platform: Platform
-) -> list[FunctionBuilder]:
-    """Return the functions that callers see."""
-    single = _Entry(function, real_of(bits, 1))
-    f = single.begun(function.name)
-    f.ret(single.block(f, 0).to(I32, "zext"))
-    entries = [f]
-    if len(lanes) == 1 and lanes != [1]:
-        return entries
-    wide = _Entry(function, real_of(bits, lanes[-1]))
-    f = wide.begun(f"{function.name}_rows", count=platform.address)
-    count = f["count"]
-    if count.type != I64:
-        count = count.to(I64, "zext")
-    flagged = f.variable(I32, 0)
-    whole = f.constant(I64, 0)
-    if wide.lanes > 1:
-        whole = count & -wide.lanes
-        with f.loop(whole, 0, wide.lanes) as k:
-            mask = wide.block(f, k).differs(0).to(I32, "zext")
-            flagged.set(flagged.get() | mask)
-    with f.loop(count, whole) as k:
-        flagged.set(flagged.get() | single.block(f, k).to(I32, "zext"))
-    f.ret(flagged.get())
-    return [*entries, f]
-
-
-class _Entry:
-    """Calls of the block of some lanes, from an entry."""
-
-    def __init__(self, function: StandaloneFunction, real: Type) -> None:
-        self.function, self.real, self.lanes = function, real, real.lanes
-        self.scratch = _Block(function, real).scratch
+            self.texts.append(_GLOBAL.sub(rf"@{self.prefix}\1", text))
         if self.scratch > MOST_STACK:
             raise KernelError(
                 f"'{function.name}' needs {self.scratch} bytes of working memory; on "
@@ -253,12 +204,15 @@ class _Entry:
         pointers: dict[str, Type] = dict.fromkeys(names, PTR)
         return FunctionBuilder(name, I32, exported=True, more={**pointers, **more})
 
-    def block(self, f: FunctionBuilder, row: Value | int) -> Value:
-        """Call the block for the rows from one on; return the lanes that it flags."""
+    def called(self, f: FunctionBuilder, row: Value | None = None) -> Value:
+        """Call it for the rows from one on; return the lanes that it flags.
+
+        row: Which row is the first; by default that at the addresses themselves.
+        """
         function, scalar = self.function, self.real.scalar
 
         def place(name: str, port: Port) -> Value:
-            if not isinstance(row, Value):
+            if row is None:
                 return f[name]
             return f.element(f[name], scalar, row * port.size)
 
@@ -275,7 +229,7 @@ class _Entry:
         if not isinstance(function.computation, Program):
             arguments.append(self._tables(f))
         bits = bits_of_lanes(self.lanes)
-        return f.call(f"@{_prefix(function, self.lanes)}block", bits, *arguments)
+        return f.call(f"@{self.prefix}block", bits, *arguments)
 
     def _tables(self, f: FunctionBuilder) -> Value:
         """Return where the words of tables are: see `pipeline_code.TABLE`."""
@@ -292,6 +246,48 @@ class _Entry:
 
     def _reserved(self, f: FunctionBuilder, what: str, size: int) -> Value:
         return f.once((what, str(self.lanes)), lambda: f.reserve(size, ALIGNMENT))
+
+
+_GLOBAL: Final = re.compile(r"@(?!llvm\.)([\w.]+)")
+
+
+def _block_code(
+    computation: Computation, real: Type
+) -> tuple[list[FunctionBuilder], int]:
+    if isinstance(computation, Program):
+        return emit_block(computation, real)
+    from armillary.kernel.pipeline_code import pipeline_code  # few need it
+
+    return pipeline_code(computation, real)
+
+
+def _entries(single: _Block, wide: _Block, address: Type) -> list[FunctionBuilder]:
+    """Return the functions that callers see.
+
+    Args:
+        single: The code of one row.
+        wide: That of most rows at once, which may be the same.
+        address: The type of the number of rows.
+    """
+    name = single.function.name
+    f = single.begun(name)
+    f.ret(single.called(f).to(I32, "zext"))
+    entries = [f]
+    f = wide.begun(f"{name}_rows", count=address)
+    count = f["count"]
+    if count.type != I64:
+        count = count.to(I64, "zext")
+    flagged = f.variable(I32, 0)
+    whole = f.constant(I64, 0)
+    if wide.lanes > 1:
+        whole = count & -wide.lanes
+        with f.loop(whole, 0, wide.lanes) as k:
+            mask = wide.called(f, k).differs(0).to(I32, "zext")
+            flagged.set(flagged.get() | mask)
+    with f.loop(count, whole) as k:
+        flagged.set(flagged.get() | single.called(f, k).to(I32, "zext"))
+    f.ret(flagged.get())
+    return [*entries, f]
 
 
 def _constants(
@@ -329,8 +325,16 @@ def _type_of(suffix: str) -> Type:
     return real.wide(int(lanes[1:] or 1))
 
 
-def _fma(name: str, suffix: str) -> FunctionBuilder:
-    """Return x y + z with one rounding in all but rare cases (Dekker 1971)."""
+def software_fma(name: str, suffix: str) -> FunctionBuilder:
+    """Return x y + z with one rounding in all but rare cases, for all machines.
+
+    The product and the sum are made of two reals each (Dekker, A floating-point
+    technique for extending the available precision, 1971).
+
+    Args:
+        name: What to call the function.
+        suffix: The type, as in the name of LLVM's function.
+    """
     real = _type_of(suffix)
     f = FunctionBuilder(name, real, x=real, y=real, z=real)
     x, y, z = f["x"], f["y"], f["z"]
@@ -392,7 +396,7 @@ def _memory_function(name: str, *, copies: bool) -> FunctionBuilder:
 
 
 _SUBSTITUTES: Final[dict[str, Callable[[str, str], FunctionBuilder]]] = {
-    "fma": _fma,
+    "fma": software_fma,
     "rint": _of_one(_rint_of),
     "floor": _of_one(_floor_of),
     "trunc": _of_one(lambda x: _floor_of(abs(x)).with_sign_of(x)),

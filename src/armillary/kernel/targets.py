@@ -76,12 +76,16 @@ _PLATFORMS: Final = {
         ),
         Platform(
             name="aarch64",
-            machine=Target(f"aarch64-{_LINUX}", "generic", "+neon", 128, is_linked=True),
+            machine=Target(
+                f"aarch64-{_LINUX}", "generic", "+neon", 128, is_linked=True
+            ),
         ),
         # Cortex-M4 and all later ones with an FPU for float32.
         Platform(
             name="armv7em",
-            machine=Target("thumbv7em-none-eabihf", "cortex-m4", "", 32, is_linked=True),
+            machine=Target(
+                "thumbv7em-none-eabihf", "cortex-m4", "", 32, is_linked=True
+            ),
             types=(32,),
             lacks=frozenset({"floor", "rint", "trunc"}),
             address=I32,
@@ -90,7 +94,9 @@ _PLATFORMS: Final = {
         # Cortex-M7 with an FPU for float64.
         Platform(
             name="armv7em-dp",
-            machine=Target("thumbv7em-none-eabihf", "cortex-m7", "", 32, is_linked=True),
+            machine=Target(
+                "thumbv7em-none-eabihf", "cortex-m7", "", 32, is_linked=True
+            ),
             address=I32,
             has_pages=False,
         ),

@@ -1,0 +1,295 @@
+"""What a cell is compiled for: questions as texts, `fk:tool0`, or kernels by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, cast, final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.dynamics import questions as dynamics
+from armillary.errors import KernelError, ModelError, quote, unknown
+from armillary.ik.factory import solver_of
+from armillary.ik.inverse_kinematics import InverseKinematics
+from armillary.ik.query import TOLERANCE
+from armillary.ik.reason import Reason
+from armillary.ik.recognised_form import RecognisedForm
+from armillary.kernel import Kernel, shared_kernel
+from armillary.kernel.python_kernel import PythonKernel
+from armillary.kinematics import questions
+from armillary.kinematics.bound_kernel import AnyKernel, BoundKernel
+from armillary.kinematics.state import State
+from armillary.model.mount import WORLD
+from armillary.model.workcell import Workcell
+from armillary.trace import Port
+
+__all__ = ["Asked", "asked_of"]
+
+Array = npt.NDArray[Any]
+
+IDENTIFIER: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+KEYWORDS: Final = frozenset(
+    "auto break case char const continue default do double else enum extern float for "
+    "goto if inline int long register restrict return short signed sizeof static "
+    "struct switch typedef union unsigned void volatile while class new this template "
+    "namespace operator private public virtual main errno NAN INFINITY".split()
+)
+"""Words that no function or parameter may have as a name in C, nor in C++."""
+
+OF_FRAMES: Final[Mapping[str, tuple[Callable[..., AnyKernel], str]]] = {
+    "fk": (questions.fk, "the pose of {frame} in the world"),
+    "jacobian": (questions.jacobian, "the Jacobian of {frame} in the world"),
+    "velocity": (questions.velocity, "the twist of {frame} in the world"),
+}
+OF_CELLS: Final[Mapping[str, tuple[Callable[..., AnyKernel], str]]] = {
+    "inverse_dynamics": (dynamics.inverse_dynamics, "the forces that joints need"),
+    "forward_dynamics": (dynamics.forward_dynamics, "the accelerations of joints"),
+    "mass_matrix": (dynamics.mass_matrix, "the mass matrix"),
+    "gravity_torque": (dynamics.gravity_torque, "the forces that gravity demands"),
+    "bias_torque": (dynamics.bias_torque, "the forces without accelerations"),
+}
+KINDS: Final = (*(f"{kind}:FRAME" for kind in (*OF_FRAMES, "ik")), *OF_CELLS)
+
+MEANINGS: Final[Mapping[str, str]] = {
+    "q": "joint positions [m or rad]",
+    "qd": "velocities of joints [m/s or rad/s]",
+    "qdd": "accelerations of joints [m/s^2 or rad/s^2]",
+    "torque": "forces of joints [N or N m]",
+    "pose": "a pose, row by row, lengths in [m]",
+    "twist": "linear [m/s], then angular velocity [rad/s]",
+    "jacobian": "rows of linear, then angular velocity [m and rad by m or rad]",
+    "mass_matrix": "masses by joints [kg, kg m or kg m^2]",
+    "target": "the pose to reach, row by row, lengths in [m]",
+    "arm_angle": "the angle of the elbow [rad]",
+}
+"""What arrays are, by the name of the port."""
+
+REASONS: Final = ", ".join(
+    f"{each.value} {each.name.lower().replace('_', ' ')}" for each in Reason
+)
+OF_BRANCHES: Final = {
+    "q": "joint positions of each branch [m or rad], NaN where there is none",
+    "residual": "squares of the distance [m^2] and of the chord of the angle missed",
+    "reason": f"of each branch: {REASONS}; 0.5 more: up to the tolerance beyond a limit",
+    "outside": "how many branches are so far beyond a limit",
+}
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Asked:
+    """A question that is compiled.
+
+    Attributes:
+        name: Of the function, behind that of the cell.
+        title: What it computes.
+        kernel: What computes it here, of all inputs.
+        bound: Inputs that callers do not give, by name.
+        meanings: What its inputs and outputs are, by name.
+        target_of: What places its frame, where an input is the pose of one.
+    """
+
+    name: str
+    title: str
+    kernel: Kernel
+    bound: Mapping[str, Array]
+    meanings: Mapping[str, str] = field(default_factory=dict[str, str])
+    target_of: AnyKernel | None = None
+
+    def samples(
+        self, generator: np.random.Generator, count: int, limits: tuple[Array, Array]
+    ) -> list[Array]:
+        """Return rows of the inputs that callers give, and of the results.
+
+        Args:
+            generator: Draws them.
+            count: The number of rows.
+            limits: Of the cell's joints.
+        """
+        positions = self._positions(generator, count, limits)
+        given: list[Array] = []
+        free: list[Array] = []
+        for port in self.kernel.computation.inputs:
+            if port.name in self.bound:
+                given.append(self.bound[port.name])
+                continue
+            rows = generator.uniform(-1.0, 1.0, (count, *port.shape))
+            if port.name == "q" and port.shape == positions.shape[1:]:
+                rows = positions
+            elif port.name == "target" and self.target_of is not None:
+                rows = self.target_of(positions)
+            rows = np.asarray(rows, self.kernel.dtype)
+            given.append(rows)
+            free.append(rows)
+        made: Any = self.kernel(*given)
+        return [*free, *(made if isinstance(made, tuple) else (made,))]
+
+    @staticmethod
+    def _positions(
+        generator: np.random.Generator, count: int, limits: tuple[Array, Array]
+    ) -> Array:
+        lower = np.where(np.isfinite(limits[0]), limits[0], -np.pi)
+        upper = np.where(np.isfinite(limits[1]), limits[1], np.pi)
+        return generator.uniform(lower, upper, (count, len(lower)))
+
+    def meaning(self, port: Port) -> str:
+        """Return what an input or output is, empty where nothing is known."""
+        return self.meanings.get(port.name) or MEANINGS.get(port.name, "")
+
+
+def asked_of(
+    cell: Workcell,
+    ask: Iterable[str] | Mapping[str, Any],
+    *,
+    state: State | None,
+    dtype: np.dtype[Any],
+) -> list[Asked]:
+    """Return the questions that are asked, in order.
+
+    Args:
+        cell: What is asked about.
+        ask: Texts such as `fk:tool0`, `pose=fk:arm/tool0` or `mass_matrix`; or a
+            mapping of names to such texts, kernels or solvers.
+        state: Where other joints and bases are; by default as built.
+        dtype: What is computed in.
+
+    Raises:
+        UnknownName: There is no such question or frame.
+        ModelError: A text or name is not what it must be, or two names are the same.
+        KernelError: A question cannot be compiled.
+    """
+    if isinstance(ask, str):
+        raise ModelError(f"ask= takes a list of questions, not the text {quote(ask)}.")
+    pairs: list[tuple[str, Any]] = []
+    if isinstance(ask, Mapping):
+        pairs = list(cast("Mapping[str, Any]", ask).items())
+    else:
+        for text in ask:
+            name, _, question = text.rpartition("=")
+            pairs.append((name, question))
+    if not pairs:
+        raise ModelError(f"ask= names no question; there are {', '.join(KINDS)}.")
+    made: list[Asked] = []
+    for name, question in pairs:
+        one = _asked(cell, name, question, state, dtype)
+        _check_identifier(one.name, question)
+        if any(one.name in (other.name, f"{other.name}_rows") for other in made):
+            raise ModelError(
+                f"Two questions have the name '{one.name}'; give one another name, as "
+                "in other=fk:tool0."
+            )
+        made.append(one)
+    return made
+
+
+def check_name(name: str, what: str) -> None:
+    """Check that something can be called `name` in C.
+
+    Raises:
+        ModelError: It cannot.
+    """
+    if not IDENTIFIER.fullmatch(name) or name in KEYWORDS:
+        raise ModelError(
+            f"{quote(name)} cannot be {what}: an identifier of C has letters, digits "
+            "and '_', begins with a letter, and is no keyword."
+        )
+
+
+def _check_identifier(name: str, question: Any) -> None:
+    if IDENTIFIER.fullmatch(name) and name not in KEYWORDS:
+        return
+    shown = question if isinstance(question, str) else "..."
+    raise ModelError(
+        f"{quote(name)} cannot be a name in C, which has letters, digits and '_'. Give "
+        f"the question a name: name={shown}."
+    )
+
+
+def _asked(
+    cell: Workcell, name: str, question: Any, state: State | None, dtype: np.dtype[Any]
+) -> Asked:
+    if isinstance(question, str):
+        return _asked_by_text(cell, name, question, state, dtype)
+    if isinstance(question, Kernel | BoundKernel | PythonKernel):
+        return _of_kernel(name, f"'{name}'", question)
+    if isinstance(question, InverseKinematics):
+        return _of_solver(name, f"what '{name}' reaches", question, None)
+    raise ModelError(
+        f"{quote(name)} is {type(question).__name__}, which cannot be compiled; give a "
+        "text such as fk:tool0, a kernel such as cell.fk(frame), or a solver "
+        "cell.ik(frame)."
+    )
+
+
+def _asked_by_text(
+    cell: Workcell, name: str, text: str, state: State | None, dtype: np.dtype[Any]
+) -> Asked:
+    kind, colon, frame = text.partition(":")
+    if kind in OF_CELLS and not colon:
+        ask, title = OF_CELLS[kind]
+        return _of_kernel(name or kind, title, ask(cell, state=state, dtype=dtype))
+    if kind not in OF_FRAMES and kind != "ik":
+        raise unknown("question to compile", text, KINDS)
+    if not frame:
+        raise ModelError(f"The question '{kind}' needs a frame, as in {kind}:tool0.")
+    name = name or f"{kind}_{frame}"
+    if kind == "ik":
+        solver = solver_of(
+            cell,
+            frame,
+            relative_to=WORLD,
+            joints=None,
+            state=state,
+            position="xyz",
+            rotation="xyz",
+            axes="target",
+        )
+        title = f"all joint positions that bring {frame} to a target"
+        fk = questions.fk(cell, frame, state=state)
+        return _of_solver(name, title, solver, fk)
+    ask, title = OF_FRAMES[kind]
+    kernel = ask(cell, frame, state=state, dtype=dtype)
+    return _of_kernel(name, title.format(frame=frame), kernel)
+
+
+def _of_kernel(name: str, title: str, kernel: Any) -> Asked:
+    if isinstance(kernel, PythonKernel):
+        raise KernelError(
+            f"{quote(title)} runs in Python only: a script of this cell is not "
+            "compiled, so there is nothing to compile for elsewhere."
+        )
+    values = kernel.bound if isinstance(kernel, BoundKernel) else ()
+    whole: Kernel = kernel.kernel if isinstance(kernel, BoundKernel) else kernel
+    ports = whole.computation.inputs[: len(values)]
+    bound = {port.name: v for port, v in zip(ports, values, strict=True)}
+    return Asked(name=name, title=title, kernel=whole, bound=bound)
+
+
+def _of_solver(
+    name: str, title: str, solver: InverseKinematics, fk: AnyKernel | None
+) -> Asked:
+    form = solver.closed
+    if not isinstance(form, RecognisedForm):
+        raise KernelError(
+            f"{quote(name)} has no closed form that is recognised; only such forms are "
+            "compiled for elsewhere. Compile fk and jacobian, and search there."
+        )
+    program = form.program
+    first = program.inputs[: len(form.values)]
+    bound = {
+        port.name: np.asarray(v, np.float64)
+        for port, v in zip(first, form.values, strict=True)
+    }
+    bound["allowed"] = form.allowed(TOLERANCE)
+    branches = ", ".join(" ".join(branch) for branch in form.branches)
+    return Asked(
+        name=name,
+        title=f"{title}; branches: {branches}",
+        kernel=shared_kernel(program),
+        bound=bound,
+        meanings=OF_BRANCHES,
+        target_of=fk,
+    )
