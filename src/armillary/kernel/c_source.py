@@ -252,17 +252,39 @@ class _Function:
                 lines.append(f"{label}:" if label != "entry" else "")
                 continue
             lines += self._statement(line, label, phis)
-        declared = [
-            f"  {_declared(kind, name)};"
-            for name, kind in self.kinds.items()
-            if name not in self.products
-        ]
+        # Of straight code each value is declared where it is made.
+        declared: list[str] = []
+        if any(line.endswith(":") for line in self.body):
+            declared = [
+                f"  {_declared(kind, name)};"
+                for name, kind in self.kinds.items()
+                if name not in self.products
+            ]
+        else:
+            lines = [self._with_type(line) for line in lines]
         used = {label for line in lines for label in re.findall(r"goto (\w+);", line)}
         # A label that nothing goes to is left out.
         lines = [x for x in lines if x and (x[-1] != ":" or x[:-1] in used)]
         head, given = self._begun(result, name, _split(parameters))
         storage = "static " if internal else ""
-        return "\n".join([f"{storage}{head} {{", *given, *declared, *lines, "}"])
+        unused = [
+            f"  (void){own};"
+            for own in (x.rpartition("%")[2] for x in _split(parameters))
+            if not self.uses[f"%{own}"]
+        ]
+        body = [*given, *declared, *unused, *lines]
+        return "\n".join([f"{storage}{head} {{", *body, "}"])
+
+    def _with_type(self, line: str) -> str:
+        """Return an assignment as a declaration."""
+        name, equals, rest = line.strip().partition(" = ")
+        kind = self.kinds.get(name)
+        if not equals or kind is None:
+            return line
+        storage = "" if name in self.cells else "const "
+        if kind == "ptr":
+            storage = ""
+        return f"  {storage}{_declared(kind, name)} = {rest}"
 
     def _begun(
         self, result: str, name: str, parameters: Sequence[str]
@@ -277,9 +299,11 @@ class _Function:
         seen = self.prototypes.get(name)
         if seen is None:
             return f"{_declared(result, name)}({', '.join(listed)})", []
+        given = zip(listed, kinds, seen.names, strict=True)
         return seen.head, [
             f"  {own} = ({TYPES[kind]}){theirs};"
-            for own, kind, theirs in zip(listed, kinds, seen.names, strict=True)
+            for own, kind, theirs in given
+            if not own.endswith(f" {theirs}")
         ]
 
     def _find_cells(self) -> None:

@@ -1,4 +1,4 @@
-"""Static libraries: object files in the archive that linkers read."""
+"""Static libraries: object files, and the archive of them that linkers read."""
 
 from __future__ import annotations
 
@@ -6,9 +6,24 @@ import struct
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["archive"]
+__all__ = ["archive", "for_any_float_abi"]
 
 MAGIC: Final = b"!<arch>\n"
+
+FP_EXCEPTIONS_UNUSED: Final = bytes((21, 0))
+VFP_ARGS_COMPATIBLE: Final = bytes((28, 3))
+"""Attributes of objects for Arm, as Addenda to the ABI for the Arm Architecture, 3.3."""
+
+
+def for_any_float_abi(code: bytes) -> bytes:
+    """Return an object for Arm as one that both ways of passing reals can call.
+
+    Its functions take addresses alone. LLVM does not say how reals would be passed, and
+    linkers then refuse it beside code that passes them in registers.
+    """
+    # An attribute that says what is so without it makes room for the other.
+    head, name, attributes = code.partition(b"aeabi\0")
+    return head + name + attributes.replace(FP_EXCEPTIONS_UNUSED, VFP_ARGS_COMPATIBLE, 1)
 
 
 def archive(objects: Sequence[tuple[str, bytes]], symbols: Sequence[str]) -> bytes:

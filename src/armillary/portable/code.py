@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from armillary.kernel.c_source import c_source
 from armillary.kernel.jit import to_object
-from armillary.kernel.object_file import archive
+from armillary.kernel.object_file import archive, for_any_float_abi
 from armillary.kernel.standalone import (
     StandaloneFunction,
     software_fma,
@@ -55,6 +55,8 @@ def code_files(
     platform = platform_of(target)
     module = standalone_module(functions, bits, platform)
     code = to_object(module, platform.machine, LEVEL, variables=True)
+    if "eabi" in platform.machine.triple:
+        code = for_any_float_abi(code)
     exported = [key for each in signatures for key in each.prototypes()]
     library = archive([("code.o", code)], exported)
     return {f"{name}.o": code, f"lib{name}.a": library}, signatures
