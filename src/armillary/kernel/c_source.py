@@ -146,11 +146,10 @@ def c_source(
 
 def _memory_functions() -> Iterator[str]:
     """Yield functions that read and write numbers, and the bits of reals."""
-    for kind, bits in BITS.items():
-        c = TYPES[kind]
-        size = bits // 8
-        if kind == "i1":
+    for kind, c in TYPES.items():
+        if kind in ("i1", "void"):
             continue
+        size = f"sizeof({c.strip()})"
         yield (
             f"static inline {c} load_{kind}(const char *p) "
             f"{{ {c} v; memcpy(&v, p, {size}); return v; }}"

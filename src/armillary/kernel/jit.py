@@ -92,8 +92,8 @@ def machine(target: Target, level: int = 2) -> Any:
     # In this process every address on x86 is absolute, 64 bits wide: constants and code
     # are loaded in separate maps, which may lie more than 2 GiB apart.
     is_x86 = target.triple.startswith("x86_64") and not target.is_linked
-    # Programs of microcontrollers are not moved.
-    is_static = is_x86 or target.triple.startswith("thumb")
+    # Programs of microcontrollers and pages are not moved.
+    is_static = is_x86 or target.triple.startswith(("thumb", "wasm"))
     return llvm.Target.from_triple(target.triple).create_target_machine(
         cpu=target.cpu,
         features=features,

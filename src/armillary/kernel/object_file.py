@@ -23,7 +23,9 @@ def for_any_float_abi(code: bytes) -> bytes:
     """
     # An attribute that says what is so without it makes room for the other.
     head, name, attributes = code.partition(b"aeabi\0")
-    return head + name + attributes.replace(FP_EXCEPTIONS_UNUSED, VFP_ARGS_COMPATIBLE, 1)
+    return (
+        head + name + attributes.replace(FP_EXCEPTIONS_UNUSED, VFP_ARGS_COMPATIBLE, 1)
+    )
 
 
 def archive(objects: Sequence[tuple[str, bytes]], symbols: Sequence[str]) -> bytes:

@@ -11,8 +11,9 @@ instruction set lacks is written by `_SUBSTITUTES`.
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, final
 
@@ -126,6 +127,7 @@ def standalone_module(
         platform.check_type(bits)
     declared: dict[str, str] = {}
     parts: list[str] = []
+    constants: set[bytes] = set()
     for each in functions:
         most = platform.machine.lanes(bits) if platform else 1
         most = with_small_buffers(each.computation, real_of(bits, most)).lanes
@@ -135,7 +137,8 @@ def standalone_module(
             parts += block.texts
         address = platform.address if platform else I64
         parts += [f.text for f in _entries(blocks[0], blocks[-1], address)]
-        parts += [_constant(*pair) for pair in _constants(each, bits, most)]
+        constants.update(data for block in blocks for data in block.constants)
+    parts += map(_constant, sorted(constants))
     return _assembled(declared, parts, platform)
 
 
@@ -197,6 +200,21 @@ class _Block:
                 f"the stack it may take {MOST_STACK}. Ask for fewer results at once."
             )
 
+    def bound(self, port: Port) -> bytes:
+        """Return the rows of an input that callers do not give."""
+        value = np.broadcast_to(self.function.bound[port.name], port.shape)
+        real = np.dtype(f"<f{self.real.bits // 8}")
+        return np.tile(np.ravel(value).astype(real), self.lanes).tobytes()
+
+    @property
+    def constants(self) -> Iterator[bytes]:
+        """Yield the bytes of all constants that calls of it refer to."""
+        for port in self.function.computation.inputs:
+            if port.name in self.function.bound:
+                yield self.bound(port)
+        for records in self.function.tables.values():
+            yield records.tobytes()
+
     def begun(self, name: str, **more: Type) -> FunctionBuilder:
         """Return an entry, begun: its parameters, and memory to work in."""
         names = [f"in{k}" for k in range(len(self.function.inputs))]
@@ -220,8 +238,8 @@ class _Block:
         arguments = [
             place(f"in{free[port.name]}", port)
             if port.name in free
-            else Value(f, f"@{function.name}_bound{k}", PTR)
-            for k, port in enumerate(function.computation.inputs)
+            else Value(f, f"@{_constant_name(self.bound(port))}", PTR)
+            for port in function.computation.inputs
         ]
         outputs = enumerate(function.computation.outputs)
         arguments += [place(f"out{k}", port) for k, port in outputs]
@@ -237,9 +255,9 @@ class _Block:
 
         tables = self.function.tables
         words = self._reserved(f, "tables", TABLE.bytes * len(tables))
-        for k, (name, records) in enumerate(tables.items()):
+        for k, records in enumerate(tables.values()):
             entry = f.address(words, TABLE.bytes * k)
-            start = Value(f, f"@{self.function.name}_table_{name}", PTR)
+            start = Value(f, f"@{_constant_name(records.tobytes())}", PTR)
             TABLE.store(start, entry, "records")
             TABLE.store(len(records), entry, "count")
         return words
@@ -290,23 +308,13 @@ def _entries(single: _Block, wide: _Block, address: Type) -> list[FunctionBuilde
     return [*entries, f]
 
 
-def _constants(
-    function: StandaloneFunction, bits: int, lanes: int
-) -> list[tuple[str, bytes]]:
-    """Return the names and bytes of the constants that entries refer to."""
-    real = np.dtype(f"<f{bits // 8}")
-    found: list[tuple[str, bytes]] = []
-    for k, port in enumerate(function.computation.inputs):
-        if port.name in function.bound:
-            value = np.broadcast_to(function.bound[port.name], port.shape)
-            rows = np.tile(np.ravel(value).astype(real), lanes)
-            found.append((f"{function.name}_bound{k}", rows.tobytes()))
-    for name, records in function.tables.items():
-        found.append((f"{function.name}_table_{name}", records.tobytes()))
-    return found
+def _constant_name(data: bytes) -> str:
+    """Return the name of a constant, the same for the same bytes."""
+    return f"data_{hashlib.sha256(data).hexdigest()[:16]}"
 
 
-def _constant(name: str, data: bytes) -> str:
+def _constant(data: bytes) -> str:
+    name = _constant_name(data)
     data = data or bytes(8)
     text = "".join(f"\\{byte:02X}" for byte in data)
     return f'@{name} = internal constant [{len(data)} x i8] c"{text}", align 64'

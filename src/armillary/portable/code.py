@@ -13,6 +13,7 @@ from armillary.kernel.standalone import (
     standalone_module,
 )
 from armillary.kernel.targets import SOURCE, platform_of
+from armillary.kernel.wasm_module import wasm_module
 from armillary.portable.asked import Asked
 from armillary.portable.header import Signature
 
@@ -59,7 +60,10 @@ def code_files(
         code = for_any_float_abi(code)
     exported = [key for each in signatures for key in each.prototypes()]
     library = archive([("code.o", code)], exported)
-    return {f"{name}.o": code, f"lib{name}.a": library}, signatures
+    files = {f"{name}.o": code, f"lib{name}.a": library}
+    if platform.machine.triple.startswith("wasm"):
+        files[f"{name}.wasm"] = wasm_module(code, exported)
+    return files, signatures
 
 
 def _source(

@@ -153,7 +153,11 @@ def _joints(name: str, cell: Workcell, real: str) -> list[str]:
         ("lower", "the least positions", cell.limits[0]),
         ("upper", "the greatest", cell.limits[1]),
         ("velocity_limit", "the greatest velocities", cell.velocity_limits),
-        ("acceleration_limit", "the greatest accelerations", cell.joints.acceleration_limits),
+        (
+            "acceleration_limit",
+            "the greatest accelerations",
+            cell.joints.acceleration_limits,
+        ),
         ("effort_limit", "the greatest forces [N or N m]", cell.effort_limits),
         ("home", "the positions as built", np.array(cell.joints.home[: len(joints)])),
     )
