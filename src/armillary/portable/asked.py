@@ -17,7 +17,9 @@ from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.ik.query import TOLERANCE
 from armillary.ik.reason import Reason
 from armillary.ik.recognised_form import RecognisedForm
+from armillary.ik.search_pipeline import search_pipeline
 from armillary.kernel import Kernel, shared_kernel
+from armillary.kernel.pipeline_kernel import compile_pipeline
 from armillary.kernel.python_kernel import PythonKernel
 from armillary.kinematics import questions
 from armillary.kinematics.bound_kernel import AnyKernel, BoundKernel
@@ -78,6 +80,14 @@ OF_BRANCHES: Final = {
 }
 
 
+OF_SEARCH: Final = {
+    "near": "joint positions to start from [m or rad]",
+    "answer": "joint positions [m or rad], of the last attempt where none was found",
+    "errors": "squares of the distance [m^2] and of the sine of the angle missed",
+    "found": "1 where the target is met, else 0",
+}
+
+
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Asked:
@@ -117,10 +127,10 @@ class Asked:
                 given.append(self.bound[port.name])
                 continue
             rows = generator.uniform(-1.0, 1.0, (count, *port.shape))
-            if port.name == "q" and port.shape == positions.shape[1:]:
+            if port.name in ("q", "near") and port.shape == positions.shape[1:]:
                 rows = positions
             elif port.name == "target" and self.target_of is not None:
-                rows = self.target_of(positions)
+                rows = self.target_of(positions).reshape(count, *port.shape)
             rows = np.asarray(rows, self.kernel.dtype)
             given.append(rows)
             free.append(rows)
@@ -247,7 +257,7 @@ def _asked_by_text(
             rotation="xyz",
             axes="target",
         )
-        title = f"all joint positions that bring {frame} to a target"
+        title = f"joint positions that bring {frame} to a target"
         fk = questions.fk(cell, frame, state=state)
         return _of_solver(name, title, solver, fk)
     ask, title = OF_FRAMES[kind]
@@ -273,9 +283,14 @@ def _of_solver(
 ) -> Asked:
     form = solver.closed
     if not isinstance(form, RecognisedForm):
-        raise KernelError(
-            f"{quote(name)} has no closed form that is recognised; only such forms are "
-            "compiled for elsewhere. Compile fk and jacobian, and search there."
+        search = search_pipeline(solver.numeric.problem)
+        return Asked(
+            name=name,
+            title=f"{title}; searched for from near, then from fixed starts",
+            kernel=compile_pipeline(search.pipeline)(search.tables),
+            bound=search.bound,
+            meanings=OF_SEARCH,
+            target_of=fk,
         )
     program = form.program
     first = program.inputs[: len(form.values)]
@@ -287,7 +302,7 @@ def _of_solver(
     branches = ", ".join(" ".join(branch) for branch in form.branches)
     return Asked(
         name=name,
-        title=f"{title}; branches: {branches}",
+        title=f"all {title}; branches: {branches}",
         kernel=shared_kernel(program),
         bound=bound,
         meanings=OF_BRANCHES,
