@@ -33,6 +33,7 @@ from armillary.kernel.machine_type import (
 )
 
 __all__ = [
+    "WHOLE",
     "EndlessLoop",
     "FunctionBuilder",
     "Operand",
@@ -42,6 +43,9 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+
+WHOLE = ", !whole !1"
+"""What follows a call of `fma` whose first argument is a whole number."""
 
 METADATA = """
 attributes #0 = { "probe-stack"="inline-asm" "stackrealign" }
@@ -236,6 +240,15 @@ class Value:
     def fma(self, factor: Operand, summand: Operand) -> Value:
         """Return it times a factor plus a summand, rounded once."""
         return self.intrinsic("fma", factor, summand)
+
+    def whole_fma(self, factor: float, summand: Operand) -> Value:
+        """Return `fma` of a real that is a whole number below 2**30, 2**16 of floats.
+
+        Without that instruction, its products with parts of the factor are exact.
+        """
+        made = self.fma(factor, summand)
+        self.function.mark(WHOLE)
+        return made
 
     def multiply_add(self, factor: Operand, summand: Operand) -> Value:
         """Return it times a factor plus a summand, rounded once where that is quick.
@@ -433,6 +446,10 @@ class FunctionBuilder:
         name = f"%x{len(self._lines)}"
         self._lines.append(f"  {name} = {text}")
         return Value(self, name, kind)
+
+    def mark(self, note: str) -> None:
+        """Append a note to the last instruction."""
+        self._lines[-1] += note
 
     def do(self, text: str) -> None:
         """Append an instruction without a result."""

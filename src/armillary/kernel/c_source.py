@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final, final
 
 from armillary.errors import KernelError
+from armillary.kernel.builder import WHOLE
 
 __all__ = ["Prototype", "c_source"]
 
@@ -235,12 +236,7 @@ class _Function:
         found = FUNCTION.match(self.head)
         assert found is not None, self.head
         internal, result, name, parameters = found.groups()
-        for line in self.body:
-            used = re.findall(r"%\w+", line.partition(" = ")[2] or line)
-            self.uses.update(used)
-            self.users.update(dict.fromkeys(used, line))
-            if " = fmul contract" in line:
-                self.contracted.add(line.split()[0])
+        self._find_uses()
         self._find_cells()
         phis = self._phis()
         lines: list[str] = []
@@ -273,6 +269,25 @@ class _Function:
         ]
         body = [*given, *declared, *unused, *lines]
         return "\n".join([f"{storage}{head} {{", *body, "}"])
+
+    def _find_uses(self) -> None:
+        """Note what uses values, and leave out those that nothing uses."""
+        self.body = [line.removesuffix(WHOLE) for line in self.body]
+        for line in self.body:
+            used = re.findall(r"%\w+", line.partition(" = ")[2] or line)
+            self.uses.update(used)
+            self.users.update(dict.fromkeys(used, line))
+            if " = fmul contract" in line:
+                self.contracted.add(line.split()[0])
+        # Backwards, so that what only they use goes, too.
+        kept: list[str] = []
+        for line in reversed(self.body):
+            name, equals, rest = line.strip().partition(" = ")
+            if equals and not self.uses[name] and " @" not in rest.replace("@llvm", ""):
+                self.uses.subtract(re.findall(r"%\w+", rest))
+            else:
+                kept.append(line)
+        self.body = kept[::-1]
 
     def _with_type(self, line: str) -> str:
         """Return an assignment as a declaration."""
@@ -482,6 +497,10 @@ class _Function:
         left, right = (self._value(x, kind) for x in operands.split(", "))
         if relation == "uno":
             return f"({left} != {left}) | ({right} != {right})"
+        if relation == "ord":
+            return f"({left} == {left}) & ({right} == {right})"
+        if relation == "one":
+            return f"({left} < {right}) | ({left} > {right})"
         if relation == "ugt":
             return f"!({left} <= {right})"
         if relation not in RELATIONS:

@@ -12,7 +12,9 @@ instruction set lacks is written by `_SUBSTITUTES`.
 from __future__ import annotations
 
 import hashlib
+import math
 import re
+import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, final
@@ -22,7 +24,7 @@ import numpy.typing as npt
 
 from armillary.errors import KernelError
 from armillary.kernel.arguments import Computation
-from armillary.kernel.builder import FunctionBuilder, Value
+from armillary.kernel.builder import WHOLE, FunctionBuilder, Value
 from armillary.kernel.compiler import with_small_buffers, without_empty_arrays
 from armillary.kernel.emit import emit_block
 from armillary.kernel.intrinsics.ieee import layout
@@ -147,6 +149,8 @@ def _assembled(
 ) -> str:
     """Return the text of a module, with what the platform lacks."""
     text = "\n".join(parts)
+    if platform and "fma" in platform.lacks:
+        text = _WHOLE_FMA.sub(_of_whole_number, text)
     heads: list[str] = []
     for full, declaration in declared.items():
         _, name, *_, suffix = full.split(".")
@@ -346,12 +350,14 @@ def software_fma(name: str, suffix: str) -> FunctionBuilder:
     real = _type_of(suffix)
     f = FunctionBuilder(name, real, x=real, y=real, z=real)
     x, y, z = f["x"], f["y"], f["z"]
-    # Halves of the digits, whose products are exact.
+    # Each as a sum of two reals of half the digits, whose products are exact. The first
+    # is rounded, so that the other needs one digit less.
     low_bits = 27 if real.bits == 64 else 12
+    rounding = 1 << (low_bits - 1)
     (x_high, x_low), (y_high, y_low) = (
         (high, v - high)
         for v in (x, y)
-        for high in [(v.bits() & (-1 << low_bits)).from_bits()]
+        for high in [((v.bits() + rounding) & (-1 << low_bits)).from_bits()]
     )
     product = x * y
     error = (x_high * y_high - product) + x_high * y_low + x_low * y_high
@@ -401,6 +407,44 @@ def _memory_function(name: str, *, copies: bool) -> FunctionBuilder:
         f.store(value, f["to"], k)
     f.ret()
     return f
+
+
+_WHOLE_FMA: Final = re.compile(
+    r"  (%\w+) = call (.+?) @llvm\.fma\.[\w.]+\((.+?) (%\w+), .+? "
+    r"(0x[0-9A-F]{16}|splat \(\w+ 0x[0-9A-F]{16}\)), \3 (.+)\)" + WHOLE
+)
+
+
+def _of_whole_number(found: re.Match[str]) -> str:
+    """Return the instructions of `Value.whole_fma` for a machine without `fma`.
+
+    Parts of the factor are so short that their products with whole numbers are exact;
+    what is left is too small for its rounding to count.
+    """
+    made, kind, _, k, constant, total = found.groups()
+    is_double = "double" in kind
+    bits, smallest = (23, 2.0**-40) if is_double else (8, 2.0**-20)
+    real = real_of(64 if is_double else 32)
+    splat = constant.startswith("splat")
+    (factor,) = struct.unpack(">d", bytes.fromhex(constant.rstrip(")")[-16:]))
+    lines: list[str] = []
+    while factor:
+        part = factor if abs(factor) < smallest else _rounded(factor, bits)
+        factor -= part
+        text = real.constant(part)
+        text = f"splat ({real.text} {text})" if splat else text
+        step = f"{made}.{len(lines)}"
+        lines.append(f"  {step} = fmul {kind} {k}, {text}")
+        into = f"{step}s" if factor else made
+        lines.append(f"  {into} = fadd {kind} {total}, {step}")
+        total = into
+    return "\n".join(lines)
+
+
+def _rounded(number: float, bits: int) -> float:
+    """Return a number to so many binary digits."""
+    fraction, exponent = math.frexp(number)
+    return math.ldexp(round(math.ldexp(fraction, bits)), exponent - bits)
 
 
 _SUBSTITUTES: Final[dict[str, Callable[[str, str], FunctionBuilder]]] = {

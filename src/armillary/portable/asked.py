@@ -44,7 +44,6 @@ KEYWORDS: Final = frozenset(
 OF_FRAMES: Final[Mapping[str, tuple[Callable[..., AnyKernel], str]]] = {
     "fk": (questions.fk, "the pose of {frame} in the world"),
     "jacobian": (questions.jacobian, "the Jacobian of {frame} in the world"),
-    "velocity": (questions.velocity, "the twist of {frame} in the world"),
 }
 OF_CELLS: Final[Mapping[str, tuple[Callable[..., AnyKernel], str]]] = {
     "inverse_dynamics": (dynamics.inverse_dynamics, "the forces that joints need"),
@@ -61,7 +60,6 @@ MEANINGS: Final[Mapping[str, str]] = {
     "qdd": "accelerations of joints [m/s^2 or rad/s^2]",
     "torque": "forces of joints [N or N m]",
     "pose": "a pose, row by row, lengths in [m]",
-    "twist": "linear [m/s], then angular velocity [rad/s]",
     "jacobian": "rows of linear, then angular velocity [m and rad by m or rad]",
     "mass_matrix": "masses by joints [kg, kg m or kg m^2]",
     "target": "the pose to reach, row by row, lengths in [m]",
@@ -127,8 +125,10 @@ class Asked:
                 given.append(self.bound[port.name])
                 continue
             rows = generator.uniform(-1.0, 1.0, (count, *port.shape))
-            if port.name in ("q", "near") and port.shape == positions.shape[1:]:
+            if port.name == "q" and port.shape == positions.shape[1:]:
                 rows = positions
+            elif port.name == "near" and port.shape == positions.shape[1:]:
+                rows = 0.9 * positions + 0.1 * np.roll(positions, 1, axis=0)
             elif port.name == "target" and self.target_of is not None:
                 rows = self.target_of(positions).reshape(count, *port.shape)
             rows = np.asarray(rows, self.kernel.dtype)
@@ -242,7 +242,7 @@ def _asked_by_text(
         ask, title = OF_CELLS[kind]
         return _of_kernel(name or kind, title, ask(cell, state=state, dtype=dtype))
     if kind not in OF_FRAMES and kind != "ik":
-        raise unknown("question to compile", text, KINDS)
+        raise unknown("question", text, KINDS)
     if not frame:
         raise ModelError(f"The question '{kind}' needs a frame, as in {kind}:tool0.")
     name = name or f"{kind}_{frame}"

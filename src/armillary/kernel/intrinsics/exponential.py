@@ -65,8 +65,8 @@ def exp_of_sum(x: Value, rest: Value | float | None) -> Value:
     shifted, k = nearest_whole(x, 1.0 / math.log(2.0))
     # ln 2 in two parts: k times the first is taken from x without error.
     high, low = LN_2[bits]
-    r = k.fma(-high, x)
-    r = k.fma(-low, r)
+    r = k.whole_fma(-high, x)
+    r = k.whole_fma(-low, r)
     if rest is not None:
         r += rest
     # exp r - 1, small beside 1: its own errors count for a fraction of an ulp.

@@ -106,5 +106,5 @@ def _reduce(x: Value) -> tuple[Value, Value]:
     # and the product of k with a part is never rounded by itself.
     r = x
     for part in PARTS[x.type.bits]:
-        r = k.fma(-part, r)
+        r = k.whole_fma(-part, r)
     return quadrant, r
