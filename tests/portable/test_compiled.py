@@ -196,7 +196,7 @@ def test_header_states_joints_and_functions(cell: arm.Cell, tmp_path: Path):
 
 def test_the_same_cell_gives_the_same_files(cell: arm.Cell, tmp_path: Path):
     a, b = (
-        cell.compile_to(tmp_path / end, ask=["ik:tool0"], target="x86-64-v3").path
+        cell.compile_to(tmp_path / end, ask=["jacobian:tool0"], target="x86-64-v3").path
         for end in "ab"
     )
     for path in a.iterdir():

@@ -20,7 +20,7 @@ in front names its function.
 """
 TARGETS = """\
 host, x86-64-v2, x86-64-v3, x86-64-v4, aarch64, armv7em (float32), armv7em-dp, wasm32, \
-or c99 for source"""
+c99 for source, or ptx for GPUs"""
 
 
 @verb(

@@ -152,13 +152,18 @@ def to_object(
     return machine(target, level).emit_object(module)
 
 
-def to_assembly(text: str, target: Target, level: int) -> str:
-    """Compile LLVM IR text to assembly for `target`, for people to read.
+def to_assembly(
+    text: str, target: Target, level: int, *, variables: bool = False
+) -> str:
+    """Compile LLVM IR text to assembly for `target`, for people to read, or GPUs.
+
+    The arguments are those of `to_object`.
 
     Raises:
         KernelError: LLVM refuses the text, which is a fault of ours.
     """
-    return machine(target, level).emit_assembly(optimised(text, target))
+    module = optimised(text, target, variables=variables)
+    return machine(target, level).emit_assembly(module)
 
 
 class Code:

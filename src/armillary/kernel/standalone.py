@@ -36,6 +36,7 @@ from armillary.kernel.machine_type import (
     I32,
     I64,
     PTR,
+    VOID,
     Type,
     bits_of_lanes,
     real_of,
@@ -138,7 +139,10 @@ def standalone_module(
             declared.update(block.declared)
             parts += block.texts
         address = platform.address if platform else I64
-        parts += [f.text for f in _entries(blocks[0], blocks[-1], address)]
+        if platform and platform.is_gpu:
+            parts.append(_thread(blocks[0], declared))
+        else:
+            parts += [f.text for f in _entries(blocks[0], blocks[-1], address)]
         constants.update(data for block in blocks for data in block.constants)
     parts += map(_constant, sorted(constants))
     return _assembled(declared, parts, platform)
@@ -219,12 +223,12 @@ class _Block:
         for records in self.function.tables.values():
             yield records.tobytes()
 
-    def begun(self, name: str, **more: Type) -> FunctionBuilder:
-        """Return an entry, begun: its parameters, and memory to work in."""
+    def begun(self, name: str, *, result: Type = I32, **more: Type) -> FunctionBuilder:
+        """Return an entry, begun, with its parameters."""
         names = [f"in{k}" for k in range(len(self.function.inputs))]
         names += [f"out{k}" for k in range(len(self.function.computation.outputs))]
         pointers: dict[str, Type] = dict.fromkeys(names, PTR)
-        return FunctionBuilder(name, I32, exported=True, more={**pointers, **more})
+        return FunctionBuilder(name, result, exported=True, more={**pointers, **more})
 
     def called(self, f: FunctionBuilder, row: Value | None = None) -> Value:
         """Call it for the rows from one on; return the lanes that it flags.
@@ -310,6 +314,22 @@ def _entries(single: _Block, wide: _Block, address: Type) -> list[FunctionBuilde
         flagged.set(flagged.get() | single.called(f, k).to(I32, "zext"))
     f.ret(flagged.get())
     return [*entries, f]
+
+
+def _thread(block: _Block, declared: dict[str, str]) -> str:
+    """Return the kernel of a GPU: its thread computes the row of its number, if any."""
+    f = block.begun(block.function.name, count=I64, result=VOID)
+    numbers: list[Value] = []
+    for what in ("ctaid.x", "ntid.x", "tid.x"):
+        name = f"@llvm.nvvm.read.ptx.sreg.{what}"
+        declared[name] = f"declare i32 {name}()"
+        numbers.append(f.call(name, I32).to(I64, "zext"))
+    group, size, thread = numbers
+    row = group * size + thread
+    with f.when(row < f["count"]):
+        block.called(f, row)
+    f.ret()
+    return f.text.replace("define void", "define ptx_kernel void", 1)
 
 
 def _constant_name(data: bytes) -> str:

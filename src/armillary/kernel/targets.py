@@ -16,10 +16,13 @@ from armillary.errors import KernelError, unknown
 from armillary.kernel.jit import Target, host
 from armillary.kernel.machine_type import I32, I64, Type
 
-__all__ = ["SOURCE", "Platform", "platform_of", "target_names"]
+__all__ = ["GPU", "SOURCE", "Platform", "platform_of", "target_names"]
 
 SOURCE: Final = "c99"
 """The target that is source text, for any compiler of C99."""
+
+GPU: Final = "ptx"
+"""The target that is the assembly of GPUs, which their driver translates."""
 
 
 @final
@@ -34,6 +37,7 @@ class Platform:
         lacks: Functions of LLVM, such as `fma`, that it has no instruction for.
         address: The integer with the size of an address, C's `size_t`.
         has_pages: Whether a stack that is too small ends in a page that is guarded.
+        is_gpu: Whether each row is a thread of its own; its code is PTX, as text.
     """
 
     name: str
@@ -42,6 +46,7 @@ class Platform:
     lacks: frozenset[str] = frozenset()
     address: Type = I64
     has_pages: bool = True
+    is_gpu: bool = False
 
     def check_type(self, bits: int) -> None:
         """Check that it computes with reals of so many bits.
@@ -109,6 +114,15 @@ _PLATFORMS: Final = {
             address=I32,
             has_pages=False,
         ),
+        # GPUs from Volta on; the driver makes code for the one at hand.
+        Platform(
+            name=GPU,
+            machine=Target(
+                "nvptx64-nvidia-cuda", "sm_70", "+ptx64", 32, is_linked=True
+            ),
+            has_pages=False,
+            is_gpu=True,
+        ),
     )
 }
 
@@ -126,7 +140,10 @@ def platform_of(name: str) -> Platform:
         UnknownName: There is none of this name; that of source text is none, either.
     """
     if name == "host":
-        return Platform(name=name, machine=replace(host(), is_linked=True))
+        here = host()
+        is_old = here.triple.startswith("x86_64") and "+fma" not in here.features
+        lacks = frozenset({"fma"} if is_old else ())
+        return Platform(name=name, machine=replace(here, is_linked=True), lacks=lacks)
     if name not in _PLATFORMS:
         raise unknown("target", name, target_names())
     llvm.initialize_all_targets()

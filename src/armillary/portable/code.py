@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from armillary.kernel.c_source import c_source
-from armillary.kernel.jit import to_object
+from armillary.kernel.jit import to_assembly, to_object
 from armillary.kernel.object_file import archive, for_any_float_abi
 from armillary.kernel.standalone import (
     StandaloneFunction,
@@ -55,6 +55,9 @@ def code_files(
         return {f"{name}.c": _source(functions, signatures, bits)}, signatures
     platform = platform_of(target)
     module = standalone_module(functions, bits, platform)
+    if platform.is_gpu:
+        text = to_assembly(module, platform.machine, LEVEL, variables=True)
+        return {f"{name}.ptx": f"{_of_threads(signatures)}{text}".encode()}, signatures
     code = to_object(module, platform.machine, LEVEL, variables=True)
     if "eabi" in platform.machine.triple:
         code = for_any_float_abi(code)
@@ -64,6 +67,18 @@ def code_files(
     if platform.machine.triple.startswith("wasm"):
         files[f"{name}.wasm"] = wasm_module(code, exported)
     return files, signatures
+
+
+def _of_threads(signatures: Sequence[Signature]) -> str:
+    """Return what the kernels of a GPU compute, as comments of PTX."""
+    lines = [
+        "Each kernel takes addresses on the GPU of rows that follow each other, inputs",
+        "first, then the number of rows, 64 bits; each thread computes a row, so start",
+        "as many threads, or more, in blocks of one dimension.",
+    ]
+    for each in signatures:
+        lines += ["", f"{each.name}, arrays of {each.real}", *each.description]
+    return "".join(f"// {line}".rstrip() + "\n" for line in lines)
 
 
 def _source(

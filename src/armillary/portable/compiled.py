@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, final
@@ -29,7 +29,6 @@ from armillary.replaced_file import replacing
 __all__ = ["CompiledFolder", "compile_to"]
 
 SEED: Final = 35
-MOST_LEVEL: Final = 2  # of LLVM's code generation
 
 
 @final
@@ -73,7 +72,8 @@ def compile_to(
             `pose=fk:tool0`, where that is none in C; or a mapping of names to such
             texts, to kernels such as `cell.fk("tool0")`, or to solvers.
         target: `host`, `x86-64-v2`, `x86-64-v3`, `x86-64-v4`, `aarch64`, `armv7em`
-            (float32), `armv7em-dp`, `wasm32`, or `c99` for source.
+            (float32), `armv7em-dp`, `wasm32`, `c99` for source, or `ptx` for GPUs,
+            which is one file of kernels.
         state: Where other joints and bases are; by default as built.
         dtype: float64 or float32, the type that is computed in.
         name: What names begin with; by default the name of the cell.
@@ -88,7 +88,7 @@ def compile_to(
         KernelError: The target lacks the type, or a question cannot be compiled.
     """
     with IMPORT_LOCK:  # what makes code
-        from armillary.kernel.targets import SOURCE
+        from armillary.kernel.targets import GPU
         from armillary.portable.code import code_files
 
     kind = real_type(dtype)
@@ -103,11 +103,26 @@ def compile_to(
                 f"{kind}; compile it with dtype={each.kernel.dtype}."
             )
     files, signatures = code_files(name, asked, bits, target)
+    if target != GPU:
+        files |= _companions(name, cell, signatures, target)
+    path = Path(folder)
+    _write(path, files, overwrite=overwrite)
+    sizes = {key: len(data) for key, data in files.items()}
+    return CompiledFolder(path, sizes, tuple(each.name for each in signatures))
+
+
+def _companions(
+    name: str, cell: Workcell, signatures: Sequence[Signature], target: str
+) -> dict[str, bytes]:
+    """Return what stands beside code for C."""
+    from armillary.kernel.targets import SOURCE
+
     generator = np.random.default_rng(SEED)
     tests: dict[Signature, list[Any]] = {
         each: each.asked.samples(generator, TEST_ROWS, cell.limits)
         for each in signatures
     }
+    kind = signatures[0].asked.kernel.dtype
     made = f"version {armillary.__version__}, target {target}, {kind}."
     texts = {
         f"{name}.h": header(name, cell, signatures, made),
@@ -115,11 +130,7 @@ def compile_to(
         "CMakeLists.txt": build_file(name, is_source=target == SOURCE),
         f"{name}_example.py": python_example(name, tests),
     }
-    files = {**{key: text.encode() for key, text in texts.items()}, **files}
-    path = Path(folder)
-    _write(path, files, overwrite=overwrite)
-    sizes = {key: len(data) for key, data in files.items()}
-    return CompiledFolder(path, sizes, tuple(each.name for each in signatures))
+    return {key: text.encode() for key, text in texts.items()}
 
 
 def _write(path: Path, files: Mapping[str, bytes], *, overwrite: bool) -> None:
