@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -88,7 +89,8 @@ def _of_c(robot: Robot, folder: Path) -> Iterator[Figure]:
     functions = [ours.lab_fk, source.lab_fk]
     if find_spec("casadi"):
         functions.append(_library(folder, "peer", _casadi(robot)).peer_fk)
-    best = [min(times) for times in zip(*([*map(timed, functions)] for _ in "abc"))]
+    turns = [[timed(each) for each in functions] for _ in range(3)]
+    best = [min(times) for times in zip(*turns, strict=True)]
     what = "Panda FK, one call in C"
     yield cheaper(f"{what}: gcc -O2 beside the object", best[1], best[0], at_most=1.3)
     if len(best) > 2:
@@ -131,8 +133,7 @@ def _library(folder: Path, name: str, text: str, *flags: str) -> Any:
 
 def _casadi(robot: Robot) -> str:
     """Return CasADi's C of the pose of a chain of revolute joints."""
-    import casadi
-
+    casadi: Any = import_module("casadi")
     model, n = robot.model, len(robot.cell.joint_names)
     q = casadi.SX.sym("q", n)
     pose = casadi.SX.eye(4)

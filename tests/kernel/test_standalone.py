@@ -53,7 +53,7 @@ def one_operation(name: str) -> Program:
         result = op(*(x > 0.0 if kind == "truth" else x for x, kind in pairs))
         return select(result, 1.0, 0.0) if op.result == "truth" else result
 
-    shapes: dict[str, tuple[int, ...]] = {f"x{k}": () for k in range(op.arity)}
+    shapes: dict[str, Any] = {f"x{k}": () for k in range(op.arity)}
     return trace(formula, name=name, **shapes)
 
 
@@ -253,9 +253,10 @@ def built(functions: Sequence[StandaloneFunction], folder: Path, *flags: str) ->
         check=True,
     )
     loaded = ctypes.CDLL(str(library))
-    address = lambda name: (
-        ctypes.cast(getattr(loaded, name), ctypes.c_void_p).value or 0
-    )
+
+    def address(name: str) -> int:
+        return ctypes.cast(getattr(loaded, name), ctypes.c_void_p).value or 0
+
     return pointers_of(address)
 
 
@@ -277,7 +278,7 @@ def test_c_source_agrees_to_the_last_bit_with_the_same_instructions(tmp_path: Pa
     np.testing.assert_allclose(found, compile(ARM)(rows), rtol=0, atol=1e-15 * 8)
 
 
-def test_angles_beyond_the_formula_are_told():
+def test_angles_beyond_the_formula_are_reported():
     where = platform_of("host")
     code = Code(made([StandaloneFunction.of("arm", ARM)], 64, where), where.machine)
     pointer = pointers_of(code.address)

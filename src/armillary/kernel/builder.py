@@ -33,7 +33,6 @@ from armillary.kernel.machine_type import (
 )
 
 __all__ = [
-    "WHOLE",
     "EndlessLoop",
     "FunctionBuilder",
     "Operand",
@@ -43,9 +42,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-
-WHOLE = ", !whole !1"
-"""What follows a call of `fma` whose first argument is a whole number."""
 
 METADATA = """
 attributes #0 = { "probe-stack"="inline-asm" "stackrealign" }
@@ -215,8 +211,11 @@ class Value:
         text = f"{name} contract nsz {self.type.text} {self.text}, {other.text}"
         return self.function.emit(text, self.type)
 
-    def intrinsic(self, name: str, *others: Operand) -> Value:
-        """Return a function of LLVM of values of one type: `sqrt`, `floor`, `fma`."""
+    def intrinsic(self, name: str, *others: Operand, note: str = "") -> Value:
+        """Return a function of LLVM of values of one type: `sqrt`, `floor`, `fma`.
+
+        note: What stands behind the call.
+        """
         f, kind = self.function, self.type.text
         full = f"@llvm.{name}.{self.type.suffix}"
         if full not in f.declared:
@@ -225,7 +224,7 @@ class Value:
         arguments = f"{kind} {self.text}"
         for other in others:
             arguments += f", {kind} {self._operand(other)}"
-        return f.emit(f"call {kind} {full}({arguments})", self.type)
+        return f.emit(f"call {kind} {full}({arguments}){note}", self.type)
 
     def __neg__(self) -> Value:
         return self.function.emit(f"fneg {self.type.text} {self.text}", self.type)
@@ -241,21 +240,8 @@ class Value:
         """Return it times a factor plus a summand, rounded once."""
         return self.intrinsic("fma", factor, summand)
 
-    def whole_fma(self, factor: float, summand: Operand) -> Value:
-        """Return `fma` of a real that is a whole number below 2**30, 2**16 of floats.
-
-        Without that instruction, its products with parts of the factor are exact.
-        """
-        made = self.fma(factor, summand)
-        self.function.mark(WHOLE)
-        return made
-
     def multiply_add(self, factor: Operand, summand: Operand) -> Value:
-        """Return it times a factor plus a summand, rounded once where that is quick.
-
-        It is `fma` on machines that have that instruction; of others, which compute it
-        in software, code that needs no exact product takes two roundings.
-        """
+        """Return the same, rounded twice on machines that have no such instruction."""
         return self.intrinsic("fmuladd", factor, summand)
 
     def with_sign_of(self, other: Operand) -> Value:
@@ -446,10 +432,6 @@ class FunctionBuilder:
         name = f"%x{len(self._lines)}"
         self._lines.append(f"  {name} = {text}")
         return Value(self, name, kind)
-
-    def mark(self, note: str) -> None:
-        """Append a note to the last instruction."""
-        self._lines[-1] += note
 
     def do(self, text: str) -> None:
         """Append an instruction without a result."""

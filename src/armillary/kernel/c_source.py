@@ -9,6 +9,7 @@ instruction of; numbers stand in it as little-endian machines keep them.
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 from collections import Counter
@@ -17,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Final, final
 
 from armillary.errors import KernelError
-from armillary.kernel.builder import WHOLE
+from armillary.kernel.intrinsics.ieee import WHOLE
 
 __all__ = ["Prototype", "c_source"]
 
@@ -65,6 +66,14 @@ RELATIONS: Final = {
     "ult": "<",
     "ule": "<=",
 }
+SPECIAL: Final = {
+    "uno": "({0} != {0}) | ({1} != {1})",
+    "ord": "({0} == {0}) & ({1} == {1})",
+    "one": "({0} < {1}) | ({0} > {1})",
+    "ugt": "!({0} <= {1})",
+}
+"""Relations of numbers that may be NaN."""
+
 LIBRARY: Final = {
     "fma": "EXACT_FMA",
     "fmuladd": "FUSED",
@@ -398,7 +407,7 @@ class _Function:
         elif operation == "alloca":
             yield from self._alloca(name, rest)
         elif operation == "call" and name is None:
-            yield f"  {self._call(rest)[1]};"
+            yield f"  {self._call(operation, rest)[1]};"
         elif operation == "fmul" and self._is_taken_up(name, rest):
             left, right = self._operands(rest)[1]
             self.kinds[name] = self._operands(rest)[0]
@@ -445,50 +454,53 @@ class _Function:
 
     def _expression(self, operation: str, rest: str, line: str) -> tuple[str, str]:
         """Return the type and the C expression of an operation."""
-        if operation in ("fadd", "fsub"):
-            return self._sum(operation, rest)
-        if operation in ARITHMETIC:
-            kind, (left, right) = self._operands(rest)
-            text = (
-                f"{self._value(left, kind)} {ARITHMETIC[operation]} "
-                f"{self._value(right, kind)}"
-            )
-            # What is narrower than an int would be widened.
-            return kind, f"({TYPES[kind]})({text})" if kind in ("i8", "i16") else text
-        if operation == "ashr":
-            kind, (left, right) = self._operands(rest)
-            signed = TYPES[kind].replace("uint", "int")
-            return kind, f"({signed}){self._value(left, kind)} >> {right}"
-        if operation in ("fcmp", "icmp"):
-            return "i1", self._comparison(rest)
-        if operation == "select":
-            truth, yes, no = (each.split(" ", 1) for each in rest.split(", "))
-            kind = yes[0]
-            if kind in ("double", "float"):
-                values = (truth, yes, no)
-                shown = ", ".join(self._value(value, of) for of, value in values)
-                return kind, f"select_{kind}({shown})"
-            return kind, (
-                f"{self._value(truth[1], 'i1')} ? {self._value(yes[1], kind)} : "
-                f"{self._value(no[1], kind)}"
-            )
-        if operation == "fneg":
-            kind, value = rest.split(" ")
-            return kind, f"-{self._value(value, kind)}"
-        if operation == "call":
-            return self._call(rest)
-        if operation == "load":
-            kind, _, place = rest.partition(", ptr ")
-            place = place.partition(",")[0]
-            if place[1:] in self.cells:
-                return kind, place[1:]
-            return kind, f"load_{kind}({self._value(place, 'ptr')})"
-        if operation == "getelementptr":
-            kind, base, index = rest.split(", ")
-            return "ptr", self._address(kind, base, index)
+        make = {
+            **dict.fromkeys(ARITHMETIC, self._arithmetic),
+            **dict.fromkeys(("fadd", "fsub"), self._sum),
+            **dict.fromkeys(("fcmp", "icmp"), self._comparison),
+            "ashr": self._shift,
+            "select": self._selection,
+            "fneg": self._negative,
+            "call": self._call,
+            "load": self._load,
+            "getelementptr": self._address,
+        }.get(operation)
+        if make is not None:
+            return make(operation, rest)
         if " to " in rest:
             return self._converted(operation, rest, line)
         raise _unknown(line)
+
+    def _arithmetic(self, operation: str, rest: str) -> tuple[str, str]:
+        kind, (left, right) = self._operands(rest)
+        sign = ARITHMETIC[operation]
+        text = f"{self._value(left, kind)} {sign} {self._value(right, kind)}"
+        # What is narrower than an int would be widened.
+        return kind, f"({TYPES[kind]})({text})" if kind in ("i8", "i16") else text
+
+    def _shift(self, _: str, rest: str) -> tuple[str, str]:
+        kind, (left, right) = self._operands(rest)
+        signed = TYPES[kind].replace("uint", "int")
+        return kind, f"({TYPES[kind]})(({signed}){self._value(left, kind)} >> {right})"
+
+    def _selection(self, _: str, rest: str) -> tuple[str, str]:
+        parts = [each.split(" ", 1) for each in rest.split(", ")]
+        kind = parts[1][0]
+        truth, yes, no = (self._value(value, of) for of, value in parts)
+        if kind in ("double", "float"):
+            return kind, f"select_{kind}({truth}, {yes}, {no})"
+        return kind, f"{truth} ? {yes} : {no}"
+
+    def _negative(self, _: str, rest: str) -> tuple[str, str]:
+        kind, value = rest.split(" ")
+        return kind, f"-{self._value(value, kind)}"
+
+    def _load(self, _: str, rest: str) -> tuple[str, str]:
+        kind, _, place = rest.partition(", ptr ")
+        place = place.partition(",")[0]
+        if place[1:] in self.cells:
+            return kind, place[1:]
+        return kind, f"load_{kind}({self._value(place, 'ptr')})"
 
     def _sum(self, operation: str, rest: str) -> tuple[str, str]:
         kind, (left, right) = self._operands(rest)
@@ -505,33 +517,28 @@ class _Function:
         sign = ARITHMETIC[operation]
         return kind, f"{self._value(left, kind)} {sign} {self._value(right, kind)}"
 
-    def _comparison(self, rest: str) -> str:
+    def _comparison(self, _: str, rest: str) -> tuple[str, str]:
         relation, kind, operands = rest.split(" ", 2)
         left, right = (self._value(x, kind) for x in operands.split(", "))
-        if relation == "uno":
-            return f"({left} != {left}) | ({right} != {right})"
-        if relation == "ord":
-            return f"({left} == {left}) & ({right} == {right})"
-        if relation == "one":
-            return f"({left} < {right}) | ({left} > {right})"
-        if relation == "ugt":
-            return f"!({left} <= {right})"
+        if relation in SPECIAL:
+            return "i1", SPECIAL[relation].format(left, right)
         if relation not in RELATIONS:
             raise _unknown(f"  compare {rest}")
-        if relation[0] == "s" and kind in TYPES and kind != "ptr":
+        if relation[0] == "s":
             signed = f"({TYPES[kind].replace('uint', 'int')})"
             left, right = signed + left, signed + right
-        return f"{left} {RELATIONS[relation]} {right}"
+        return "i1", f"{left} {RELATIONS[relation]} {right}"
 
-    def _address(self, kind: str, base: str, index: str) -> str:
+    def _address(self, _: str, rest: str) -> tuple[str, str]:
+        kind, base, index = rest.split(", ")
         start = self._value(base.removeprefix("ptr "), "ptr")
         if kind not in BITS:
             raise _unknown(f"  getelementptr {kind}")
         size, at = BITS[kind] // 8, index.split(" ")[1]
         if at.startswith("%"):
             number = f"(ptrdiff_t){self._value(at, 'i64')}"
-            return f"{start} + {number}{f' * {size}' if size > 1 else ''}"
-        return f"{start} + {int(at) * size}"
+            return "ptr", f"{start} + {number}{f' * {size}' if size > 1 else ''}"
+        return "ptr", f"{start} + {int(at) * size}"
 
     def _converted(self, operation: str, rest: str, line: str) -> tuple[str, str]:
         source, to = rest.split(" to ")
@@ -556,15 +563,15 @@ class _Function:
             return to, f"({TYPES[to]}){middle}{text}"
         raise _unknown(line)
 
-    def _call(self, rest: str) -> tuple[str, str]:
+    def _call(self, _: str, rest: str) -> tuple[str, str]:
         found = re.match(r"(\w+) @([\w.]+)\((.*)\)$", rest)
         if found is None:
             raise _unknown(f"  call {rest}")
         kind, name, listed = found.groups()
-        arguments = [each.split(" ") for each in _split(listed)]
+        arguments = [each.rsplit(" ", 1) for each in _split(listed)]
         values = [self._value(value, of) for of, value in arguments]
         if name.startswith("llvm."):
-            _, key, *_ = name.split(".")
+            key = name.split(".")[1]
             if key in ("memcpy", "memset"):
                 if key == "memset":
                     values[1] = f"(int){values[1]}"
@@ -594,9 +601,9 @@ def _real(text: str, kind: str) -> str:
     """Return a real of the IR, the bits of a double, as C writes it exactly."""
     (value,) = struct.unpack(">d", bytes.fromhex(text[2:]))
     suffix = "f" if kind == "float" else ""
-    if value != value:
+    if math.isnan(value):
         return "NAN"
-    if value in (float("inf"), -float("inf")):
+    if math.isinf(value):
         return "INFINITY" if value > 0 else "(-INFINITY)"
     shown = repr(value) if kind == "double" else value.hex()
     return f"{shown}{suffix}" if text[2] < "8" else f"({shown}{suffix})"

@@ -98,7 +98,7 @@ class Kernel:
 
     @property
     def tables(self) -> Mapping[str, Array]:
-        """Return the records of each table of a pipeline; there are none of a program."""
+        """Return the records of each table of a pipeline, by name."""
         return self._native.tables
 
     @property

@@ -12,7 +12,7 @@ MAGIC: Final = b"!<arch>\n"
 
 FP_EXCEPTIONS_UNUSED: Final = bytes((21, 0))
 VFP_ARGS_COMPATIBLE: Final = bytes((28, 3))
-"""Attributes of objects for Arm, as Addenda to the ABI for the Arm Architecture, 3.3."""
+"""Attributes of objects for Arm, as Addenda to the ABI for the Arm Architecture."""
 
 
 def for_any_float_abi(code: bytes) -> bytes:
@@ -29,7 +29,7 @@ def for_any_float_abi(code: bytes) -> bytes:
 
 
 def archive(objects: Sequence[tuple[str, bytes]], symbols: Sequence[str]) -> bytes:
-    """Return a static library in the format of System V, which `ar` of GNU and LLVM use.
+    """Return a static library as System V has it, and `ar` of GNU and LLVM.
 
     Args:
         objects: The name and the bytes of each object file; a name is at most 15 bytes.

@@ -24,10 +24,10 @@ import numpy.typing as npt
 
 from armillary.errors import KernelError
 from armillary.kernel.arguments import Computation
-from armillary.kernel.builder import WHOLE, FunctionBuilder, Value
+from armillary.kernel.builder import FunctionBuilder, Value
 from armillary.kernel.compiler import with_small_buffers, without_empty_arrays
 from armillary.kernel.emit import emit_block
-from armillary.kernel.intrinsics.ieee import layout
+from armillary.kernel.intrinsics.ieee import WHOLE, layout
 from armillary.kernel.machine_type import (
     F32,
     F64,
@@ -41,7 +41,7 @@ from armillary.kernel.machine_type import (
     bits_of_lanes,
     real_of,
 )
-from armillary.kernel.pipeline import calls_in
+from armillary.kernel.pipeline import Pipeline, calls_in
 from armillary.kernel.targets import Platform
 from armillary.trace import Port, Program
 
@@ -73,7 +73,7 @@ class StandaloneFunction:
     """
 
     name: str
-    computation: Computation
+    computation: Program | Pipeline
     bound: Mapping[str, Array]
     tables: Mapping[str, Array]
 
@@ -92,6 +92,7 @@ class StandaloneFunction:
             KernelError: It calls what records choose, by addresses in this process; or
                 it has no outputs.
         """
+        assert isinstance(computation, Program | Pipeline)
         if isinstance(computation, Program):
             computation = without_empty_arrays(computation)
         elif any(calls_in(computation.stages)):
@@ -153,13 +154,16 @@ def _assembled(
 ) -> str:
     """Return the text of a module, with what the platform lacks."""
     text = "\n".join(parts)
-    if platform and "fma" in platform.lacks:
+    missing: frozenset[str] = _MEMORY | (
+        platform.lacks if platform else frozenset[str]()
+    )
+    if "fma" in missing:
         text = _WHOLE_FMA.sub(_of_whole_number, text)
     heads: list[str] = []
     for full, declaration in declared.items():
         _, name, *_, suffix = full.split(".")
-        substitute = _SUBSTITUTES.get(name) if platform else None
-        if substitute is None or not (name in platform.lacks or name in _MEMORY):
+        substitute = _SUBSTITUTES.get(name)
+        if platform is None or substitute is None or name not in missing:
             heads.append(declaration)
             continue
         own = f"{name}_{suffix}"
@@ -227,8 +231,8 @@ class _Block:
         """Return an entry, begun, with its parameters."""
         names = [f"in{k}" for k in range(len(self.function.inputs))]
         names += [f"out{k}" for k in range(len(self.function.computation.outputs))]
-        pointers: dict[str, Type] = dict.fromkeys(names, PTR)
-        return FunctionBuilder(name, result, exported=True, more={**pointers, **more})
+        parameters = {**dict.fromkeys(names, PTR), **more}
+        return FunctionBuilder(name, result, exported=True, more=parameters)
 
     def called(self, f: FunctionBuilder, row: Value | None = None) -> Value:
         """Call it for the rows from one on; return the lanes that it flags.
@@ -278,7 +282,7 @@ _GLOBAL: Final = re.compile(r"@(?!llvm\.)([\w.]+)")
 
 
 def _block_code(
-    computation: Computation, real: Type
+    computation: Program | Pipeline, real: Type
 ) -> tuple[list[FunctionBuilder], int]:
     if isinstance(computation, Program):
         return emit_block(computation, real)
@@ -417,8 +421,8 @@ def _of_one(formula: Callable[[Value], Value]) -> Callable[..., FunctionBuilder]
 
 def _memory_function(name: str, *, copies: bool) -> FunctionBuilder:
     """Return the copy of bytes, or their filling with one value."""
-    source = {"source": PTR if copies else I8}
-    f = FunctionBuilder(name, to=PTR, **source, size=I64, volatile=I1)
+    kind = PTR if copies else I8
+    f = FunctionBuilder(name, to=PTR, source=kind, size=I64, volatile=I1)
     words = f["size"] & -4 if copies else f.constant(I64, 0)
     with f.loop(words, 0, 4) as k:
         f.store(f.load(I32, f.address(f["source"], k)), f.address(f["to"], k))
@@ -436,7 +440,7 @@ _WHOLE_FMA: Final = re.compile(
 
 
 def _of_whole_number(found: re.Match[str]) -> str:
-    """Return the instructions of `Value.whole_fma` for a machine without `fma`.
+    """Return the instructions of `whole_fma` for a machine without `fma`.
 
     Parts of the factor are so short that their products with whole numbers are exact;
     what is left is too small for its rounding to count.
@@ -475,4 +479,4 @@ _SUBSTITUTES: Final[dict[str, Callable[[str, str], FunctionBuilder]]] = {
     "memcpy": lambda name, _: _memory_function(name, copies=True),
     "memset": lambda name, _: _memory_function(name, copies=False),
 }
-"""Functions in place of LLVM's, by its name for them; each takes a name and a suffix."""
+"""Functions in place of LLVM's, by its name; each takes a name and a suffix."""

@@ -137,7 +137,7 @@ def platform_of(name: str) -> Platform:
     """Return the platform that users call `name`; `host` is this machine.
 
     Raises:
-        UnknownName: There is none of this name; that of source text is none, either.
+        UnknownName: No target has this name, or it is that of source text.
     """
     if name == "host":
         here = host()

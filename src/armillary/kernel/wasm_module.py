@@ -51,7 +51,7 @@ def wasm_module(code: bytes, functions: Sequence[str]) -> bytes:
     Raises:
         KernelError: It needs what is not in it.
     """
-    assert code.startswith(HEAD), "this is no WebAssembly"
+    assert code.startswith(HEAD), "WebAssembly begins otherwise"
     sections = list(_sections(code))
     _check_imports(sections)
     end = _end_of_data(sections)
@@ -78,7 +78,7 @@ def wasm_module(code: bytes, functions: Sequence[str]) -> bytes:
 
 @final
 @dataclass(slots=True)
-class _Reader:
+class _ObjectBytes:
     """Bytes that are read in turn."""
 
     data: bytes
@@ -106,7 +106,7 @@ class _Reader:
 
 
 def _sections(code: bytes) -> Iterator[tuple[int, bytes]]:
-    reader = _Reader(code, len(HEAD))
+    reader = _ObjectBytes(code, len(HEAD))
     while reader.at < len(code):
         number = reader.taken(1)[0]
         yield number, reader.taken(reader.leb())
@@ -122,7 +122,7 @@ def _check_imports(sections: Sequence[tuple[int, bytes]]) -> None:
     for number, data in sections:
         if number != IMPORT:
             continue
-        reader = _Reader(data)
+        reader = _ObjectBytes(data)
         for _ in range(reader.leb()):
             reader.name()
             name, kind = reader.name(), reader.taken(1)[0]
@@ -146,7 +146,7 @@ def _end_of_data(sections: Sequence[tuple[int, bytes]]) -> int:
     for number, data in sections:
         if number != DATA:
             continue
-        reader = _Reader(data)
+        reader = _ObjectBytes(data)
         for _ in range(reader.leb()):
             reader.leb()  # active, in memory 0
             assert reader.taken(1)[0] == I32_CONST
@@ -163,19 +163,19 @@ def _functions(sections: Sequence[tuple[int, bytes]]) -> dict[str, int]:
     """Return the indices of functions by name, from the table of symbols."""
     found: dict[str, int] = {}
     for number, data in sections:
-        reader = _Reader(data)
+        reader = _ObjectBytes(data)
         if number != CUSTOM or reader.name() != "linking":
             continue
         reader.leb()  # version
         while reader.at < len(data):
             kind, size = reader.taken(1)[0], reader.leb()
-            part = _Reader(reader.taken(size))
+            part = _ObjectBytes(reader.taken(size))
             if kind == SYMBOLS:
                 found.update(_symbols(part))
     return found
 
 
-def _symbols(part: _Reader) -> Iterator[tuple[str, int]]:
+def _symbols(part: _ObjectBytes) -> Iterator[tuple[str, int]]:
     """Yield the name and index of each function of a table of symbols."""
     for _ in range(part.leb()):
         kind, flags = part.taken(1)[0], part.leb()
@@ -183,7 +183,8 @@ def _symbols(part: _Reader) -> Iterator[tuple[str, int]]:
         if kind == 1:  # data
             part.name()
             if not flags & UNDEFINED:
-                part.leb(), part.leb(), part.leb()
+                for _ in ("segment", "offset", "size"):
+                    part.leb()
         elif kind == 3:  # a section
             part.leb()
         else:

@@ -34,10 +34,55 @@ Array = npt.NDArray[Any]
 
 IDENTIFIER: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 KEYWORDS: Final = frozenset(
-    "auto break case char const continue default do double else enum extern float for "
-    "goto if inline int long register restrict return short signed sizeof static "
-    "struct switch typedef union unsigned void volatile while class new this template "
-    "namespace operator private public virtual main errno NAN INFINITY".split()
+    {
+        "auto",
+        "break",
+        "case",
+        "char",
+        "const",
+        "continue",
+        "default",
+        "do",
+        "double",
+        "else",
+        "enum",
+        "extern",
+        "float",
+        "for",
+        "goto",
+        "if",
+        "inline",
+        "int",
+        "long",
+        "register",
+        "restrict",
+        "return",
+        "short",
+        "signed",
+        "sizeof",
+        "static",
+        "struct",
+        "switch",
+        "typedef",
+        "union",
+        "unsigned",
+        "void",
+        "volatile",
+        "while",
+        "class",
+        "new",
+        "this",
+        "template",
+        "namespace",
+        "operator",
+        "private",
+        "public",
+        "virtual",
+        "main",
+        "errno",
+        "NAN",
+        "INFINITY",
+    }
 )
 """Words that no function or parameter may have as a name in C, nor in C++."""
 
@@ -71,9 +116,9 @@ REASONS: Final = ", ".join(
     f"{each.value} {each.name.lower().replace('_', ' ')}" for each in Reason
 )
 OF_BRANCHES: Final = {
-    "q": "joint positions of each branch [m or rad], NaN where there is none",
-    "residual": "squares of the distance [m^2] and of the chord of the angle missed",
-    "reason": f"of each branch: {REASONS}; 0.5 more: up to the tolerance beyond a limit",
+    "q": "joint positions of each branch [m or rad], NaN where it does not exist",
+    "residual": "squares of the distance [m^2] and the chord of the angle missed",
+    "reason": f"of each branch: {REASONS}; 0.5 more: just beyond a limit",
     "outside": "how many branches are so far beyond a limit",
 }
 
@@ -167,7 +212,7 @@ def asked_of(
         dtype: What is computed in.
 
     Raises:
-        UnknownName: There is no such question or frame.
+        UnknownName: No question or frame has this name.
         ModelError: A text or name is not what it must be, or two names are the same.
         KernelError: A question cannot be compiled.
     """
@@ -204,7 +249,7 @@ def check_name(name: str, what: str) -> None:
     if not IDENTIFIER.fullmatch(name) or name in KEYWORDS:
         raise ModelError(
             f"{quote(name)} cannot be {what}: an identifier of C has letters, digits "
-            "and '_', begins with a letter, and is no keyword."
+            "and '_', begins with a letter, and is not a keyword."
         )
 
 

@@ -35,7 +35,7 @@ def code_files(
         target: The name of the target.
 
     Raises:
-        UnknownName: There is no such target.
+        UnknownName: No target has this name.
         KernelError: The target lacks the type, or a question cannot be compiled.
     """
     functions = [

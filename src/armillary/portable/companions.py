@@ -1,4 +1,4 @@
-"""What stands beside compiled code: a test in C, a file for CMake, a use from Python."""
+"""What stands beside compiled code: a test in C, CMake, a call from Python."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ typedef {real} real;
 
 static int failures = 0;
 
-static void compare(const char *what, const real *found, const real *wanted, size_t n) {{
+static void compare(const char *what, const real *found, const real *wanted,
+                    size_t n) {{
   double worst = 0.0;
   int wrong = 0;
   size_t k;

@@ -10,7 +10,6 @@ from typing import Any, Final, final
 
 import numpy as np
 
-import armillary
 from armillary.errors import KernelError, ModelError, quote
 from armillary.forks import IMPORT_LOCK
 from armillary.kernel.native import real_type
@@ -69,7 +68,7 @@ def compile_to(
         folder: Where to write; it is made where it does not exist.
         ask: Texts such as `fk:tool0`, `jacobian:tool0`, `ik:tool0` (a closed form, all
             branches) and `inverse_dynamics`, with a name of your own in front, as in
-            `pose=fk:tool0`, where that is none in C; or a mapping of names to such
+            `pose=fk:tool0`, where that cannot be one in C; or a mapping of names to such
             texts, to kernels such as `cell.fk("tool0")`, or to solvers.
         target: `host`, `x86-64-v2`, `x86-64-v3`, `x86-64-v4`, `aarch64`, `armv7em`
             (float32), `armv7em-dp`, `wasm32`, `c99` for source, or `ptx` for GPUs,
@@ -83,8 +82,8 @@ def compile_to(
         The names and sizes of the files.
 
     Raises:
-        UnknownName: There is no such target, question or frame.
-        ModelError: A name is no identifier of C, or files are in the way.
+        UnknownName: No target, question or frame has this name.
+        ModelError: C does not allow a name, or files are in the way.
         KernelError: The target lacks the type, or a question cannot be compiled.
     """
     with IMPORT_LOCK:  # what makes code
@@ -123,7 +122,7 @@ def _companions(
         for each in signatures
     }
     kind = signatures[0].asked.kernel.dtype
-    made = f"version {armillary.__version__}, target {target}, {kind}."
+    made = f"target {target}, {kind}."
     texts = {
         f"{name}.h": header(name, cell, signatures, made),
         f"{name}_test.c": self_test(name, list(tests.items())),

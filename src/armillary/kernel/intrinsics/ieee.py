@@ -9,6 +9,7 @@ made positive.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from armillary.kernel.builder import Value
 
@@ -67,6 +68,19 @@ def nearest_whole(x: Value, factor: float) -> tuple[Value, Value]:
     magic = layout(x).magic
     shifted = x.multiply_add(factor, magic)
     return shifted.bits(), shifted - magic
+
+
+WHOLE: Final = ", !whole !1"
+"""What stands behind a call of `fma` whose first argument is a whole number."""
+
+
+def whole_fma(k: Value, factor: float, summand: Value) -> Value:
+    """Return k factor + summand, rounded once, for a whole k below 2**30 (2**16).
+
+    Machines without the instruction need not compute it for any number:
+    `standalone.py` takes parts of the factor whose products with k are exact.
+    """
+    return k.intrinsic("fma", factor, summand, note=WHOLE)
 
 
 def real_of(n: Value, minus: Value) -> Value:

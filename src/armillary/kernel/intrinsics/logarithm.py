@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from armillary.kernel.builder import Value
 from armillary.kernel.intrinsics.exponential import LN_2
-from armillary.kernel.intrinsics.ieee import layout, real_of
+from armillary.kernel.intrinsics.ieee import layout, real_of, whole_fma
 from armillary.kernel.intrinsics.polynomial import polynomial
 
 # Coefficients of L, then of M, from the lowest power of z on: near 2/3, 2/5, 2/7, ...,
@@ -68,7 +68,7 @@ def log(x: Value) -> Value:
     series = half_square + z * polynomial(z, L[x.type.bits])
     high, low = LN_2[x.type.bits]
     rest = s.multiply_add(series, k * low)
-    result = k.whole_fma(high, f - (half_square - rest))
+    result = whole_fma(k, high, f - (half_square - rest))
     # Infinity and NaN are their own logarithms.
     result = (x < math.inf).select(result, x)
     result = x.equals(0.0).select(-math.inf, result)
@@ -91,7 +91,7 @@ def log_as_sum(x: Value) -> Pair:
         # k times the short part of ln 2 is exact, and beyond log m unless k = 0.
         high, low = SHORT_LN_2[x.type.bits]
         result, rest = _quick_sum(k * high, large)
-        return result, rest + k.whole_fma(low, small)
+        return result, rest + whole_fma(k, low, small)
 
     return x.function.once(("log as sum", x.text), make)
 

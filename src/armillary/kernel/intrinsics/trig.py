@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 
 from armillary.kernel.builder import Value
-from armillary.kernel.intrinsics.ieee import flip_sign, nearest_whole
+from armillary.kernel.intrinsics.ieee import flip_sign, nearest_whole, whole_fma
 from armillary.kernel.intrinsics.polynomial import polynomial
 
 # Coefficients of S, then of C, from the lowest power of z on: those of sin r / r and
@@ -106,5 +106,5 @@ def _reduce(x: Value) -> tuple[Value, Value]:
     # and the product of k with a part is never rounded by itself.
     r = x
     for part in PARTS[x.type.bits]:
-        r = k.whole_fma(-part, r)
+        r = whole_fma(k, -part, r)
     return quadrant, r
