@@ -111,6 +111,33 @@ def test_loops_and_searches_are_compiled_with_their_tables(tmp_path: Path):
     assert "rail_ik_tool0_rows found" in printed
 
 
+@needs_gcc
+def test_rates_and_steps_of_controllers_are_compiled(cell: arm.Cell, tmp_path: Path):
+    step = cell.controller([arm.tasks.Frame("tool0"), arm.tasks.Posture()])
+    ask = {"rates": "differential_ik:tool0", "step": step}
+    cell.compile_to(tmp_path, ask=ask, name="lab")
+    assert max(errors_of(ran(tmp_path, "lab"))) == 0.0
+    # The targets of the test can be followed.
+    text = (tmp_path / "lab_test.c").read_text()
+    rows = re.search(r"lab_step_p6\[\d+\] = \{(.*?)\};", text, re.DOTALL)
+    assert rows is not None
+    numbers = np.array([float(x) for x in rows[1].split(",")]).reshape(19, -1)
+    reasons = {arm.RateReason(int(x)) for x in numbers[:, 12]}
+    assert arm.RateReason.MET in reasons
+    assert arm.RateReason.INVALID not in reasons
+
+
+def test_what_one_kernel_does_not_compute_is_refused(cell: arm.Cell, tmp_path: Path):
+    avoiding = cell.controller(
+        arm.tasks.Frame("tool0"), avoid=cell.collision(), torque=True
+    )
+    with pytest.raises(KernelError, match="computes masses first"):
+        cell.compile_to(tmp_path, ask={"step": avoiding})
+    two = cell.differential_ik("tool0").then("link_3")
+    with pytest.raises(KernelError, match="one whole twist"):
+        cell.compile_to(tmp_path, ask={"rates": two})
+
+
 CROSS = shutil.which("aarch64-linux-gnu-gcc"), shutil.which("qemu-aarch64")
 
 
@@ -255,3 +282,25 @@ def test_files_in_the_way_are_kept(cell: arm.Cell, tmp_path: Path):
     assert "irb2400_fk_tool0" in (tmp_path / "irb2400.h").read_text()
     with pytest.raises(ModelError, match="cannot be made"):
         cell.compile_to(tmp_path / "irb2400.h" / "x", ask=["fk:tool0"])
+
+
+PTXAS = shutil.which("ptxas")
+
+
+def test_kernels_of_gpus_have_the_form_of_ptx(cell: arm.Cell, tmp_path: Path):
+    """No GPU runs them here; the assembler of NVIDIA does where it is installed."""
+    ask = ["fk:tool0", "jacobian:tool0", "inverse_dynamics"]
+    made = cell.compile_to(tmp_path, ask=ask, target="ptx")
+    assert list(made.sizes) == ["irb2400.ptx"]
+    text = (tmp_path / "irb2400.ptx").read_text()
+    assert re.findall(r"\.visible \.entry (\w+)\(", text) == list(made.functions)
+    assert ".extern" not in text  # nothing from elsewhere
+    first, *_ = text.split(".visible .entry irb2400_jacobian_tool0")
+    entry = first[first.index(".visible .entry irb2400_fk_tool0") :]
+    # The row is the number of the thread, of which some have none.
+    assert all(f"%{part}.x" in entry for part in ("ctaid", "ntid", "tid"))
+    assert "setp" in entry
+    assert text.count("fma.rn.f64") > 200
+    if PTXAS is not None:
+        command = [PTXAS, "-arch=sm_90", made.path / "irb2400.ptx", "-o", "/dev/null"]
+        subprocess.run(command, check=True)

@@ -14,7 +14,7 @@ DESCRIPTION = """\
 Compile questions about the cell to a folder: a header, a static library and its object,
 or C99 source, a program that tests them, a CMakeLists.txt and a script that calls them
 from Python. The code needs no Python and no other library; it is yours, without a
-licence. A question is fk:FRAME, jacobian:FRAME, ik:FRAME,
+licence. A question is fk:FRAME, jacobian:FRAME, ik:FRAME, differential_ik:FRAME,
 inverse_dynamics, forward_dynamics, mass_matrix, gravity_torque or bias_torque; NAME=
 in front names its function.
 """

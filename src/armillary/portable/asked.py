@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast, final
 
 import numpy as np
 import numpy.typing as npt
 
+from armillary.control.controller import Controller
+from armillary.control.tasks import Frame
 from armillary.dynamics import questions as dynamics
 from armillary.errors import KernelError, ModelError, quote, unknown
+from armillary.ik.differential import DifferentialSolver, differential_of
 from armillary.ik.factory import solver_of
 from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.ik.query import TOLERANCE
-from armillary.ik.reason import Reason
+from armillary.ik.reason import RateReason, Reason
 from armillary.ik.recognised_form import RecognisedForm
 from armillary.ik.search_pipeline import search_pipeline
 from armillary.kernel import Kernel, shared_kernel
@@ -31,6 +34,7 @@ from armillary.trace import Port
 __all__ = ["Asked", "asked_of"]
 
 Array = npt.NDArray[Any]
+Draw = Callable[[Array], Array]
 
 IDENTIFIER: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 KEYWORDS: Final = frozenset(
@@ -97,7 +101,8 @@ OF_CELLS: Final[Mapping[str, tuple[Callable[..., AnyKernel], str]]] = {
     "gravity_torque": (dynamics.gravity_torque, "the forces that gravity demands"),
     "bias_torque": (dynamics.bias_torque, "the forces without accelerations"),
 }
-KINDS: Final = (*(f"{kind}:FRAME" for kind in (*OF_FRAMES, "ik")), *OF_CELLS)
+OF_SOLVERS: Final = ("ik", "differential_ik")
+KINDS: Final = (*(f"{kind}:FRAME" for kind in (*OF_FRAMES, *OF_SOLVERS)), *OF_CELLS)
 
 MEANINGS: Final[Mapping[str, str]] = {
     "q": "joint positions [m or rad]",
@@ -131,6 +136,22 @@ OF_SEARCH: Final = {
 }
 
 
+STEP: Final = 0.001
+"""How long the rates of differential inverse kinematics hold [s]."""
+
+RATES: Final = ", ".join(f"{each.value} {each.name.lower()}" for each in RateReason)
+OF_RATES: Final = {
+    "twists": "the twist, linear [m/s], then angular [rad/s]",
+    "answer": "rates of joints [m/s or rad/s], the share of the twist that limits "
+    "leave, what is missing of its linear and its angular part, the reason, the twist "
+    f"that is met; reasons: {RATES}",
+}
+OF_STEPS: Final = {
+    "answer": "joint positions after the step, rates of joints, the reason, and what "
+    f"else armillary's Step.numbers has; reasons: {RATES}",
+}
+
+
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Asked:
@@ -142,7 +163,7 @@ class Asked:
         kernel: What computes it here, of all inputs.
         bound: Inputs that callers do not give, by name.
         meanings: What its inputs and outputs are, by name.
-        target_of: What places its frame, where an input is the pose of one.
+        draws: For inputs by name, what draws rows for a test from joint positions.
     """
 
     name: str
@@ -150,7 +171,7 @@ class Asked:
     kernel: Kernel
     bound: Mapping[str, Array]
     meanings: Mapping[str, str] = field(default_factory=dict[str, str])
-    target_of: AnyKernel | None = None
+    draws: Mapping[str, Draw] = field(default_factory=dict[str, Draw])
 
     def samples(
         self, generator: np.random.Generator, count: int, limits: tuple[Array, Array]
@@ -174,8 +195,8 @@ class Asked:
                 rows = positions
             elif port.name == "near" and port.shape == positions.shape[1:]:
                 rows = 0.9 * positions + 0.1 * np.roll(positions, 1, axis=0)
-            elif port.name == "target" and self.target_of is not None:
-                rows = self.target_of(positions).reshape(count, *port.shape)
+            elif port.name in self.draws:
+                rows = self.draws[port.name](positions).reshape(count, *port.shape)
             rows = np.asarray(rows, self.kernel.dtype)
             given.append(rows)
             free.append(rows)
@@ -272,10 +293,14 @@ def _asked(
         return _of_kernel(name, f"'{name}'", question)
     if isinstance(question, InverseKinematics):
         return _of_solver(name, f"what '{name}' reaches", question, None)
+    if isinstance(question, DifferentialSolver):
+        return _of_differential(name, f"the rates of '{name}'", question)
+    if isinstance(question, Controller):
+        return _of_controller(name, question)
     raise ModelError(
         f"{quote(name)} is {type(question).__name__}, which cannot be compiled; give a "
-        "text such as fk:tool0, a kernel such as cell.fk(frame), or a solver "
-        "cell.ik(frame)."
+        "text such as fk:tool0, a kernel such as cell.fk(frame), a solver such as "
+        "cell.ik(frame), or a controller."
     )
 
 
@@ -286,7 +311,7 @@ def _asked_by_text(
     if kind in OF_CELLS and not colon:
         ask, title = OF_CELLS[kind]
         return _of_kernel(name or kind, title, ask(cell, state=state, dtype=dtype))
-    if kind not in OF_FRAMES and kind != "ik":
+    if kind not in OF_FRAMES and kind not in OF_SOLVERS:
         raise unknown("question", text, KINDS)
     if not frame:
         raise ModelError(f"The question '{kind}' needs a frame, as in {kind}:tool0.")
@@ -305,6 +330,10 @@ def _asked_by_text(
         title = f"joint positions that bring {frame} to a target"
         fk = questions.fk(cell, frame, state=state)
         return _of_solver(name, title, solver, fk)
+    if kind == "differential_ik":
+        names = (frame, WORLD, None, None)
+        solver = differential_of(cell, names, ("xyz", "xyz"), None, state, True)
+        return _of_differential(name, f"rates that move {frame} with a twist", solver)
     ask, title = OF_FRAMES[kind]
     kernel = ask(cell, frame, state=state, dtype=dtype)
     return _of_kernel(name, title.format(frame=frame), kernel)
@@ -323,9 +352,28 @@ def _of_kernel(name: str, title: str, kernel: Any) -> Asked:
     return Asked(name=name, title=title, kernel=whole, bound=bound)
 
 
+def _of_differential(name: str, title: str, solver: DifferentialSolver) -> Asked:
+    kernel, given = solver.of_one_twist(STEP)
+    asked = _of_kernel(name, f"{title}, which hold for {STEP} s", kernel)
+    return replace(asked, bound={**asked.bound, **given}, meanings=OF_RATES)
+
+
+def _of_controller(name: str, controller: Controller) -> Asked:
+    tasks = ", ".join(type(task).__name__ for task in controller.tasks)
+    asked = _of_kernel(name, f"a step of a controller: {tasks}", controller.kernel)
+    draws: dict[str, Draw] = {}
+    for k, task in enumerate(controller.tasks):
+        if isinstance(task, Frame):
+            # Poses to which there is a way, not where the test stands already.
+            fk = questions.fk(controller.cell, task.frame, state=controller.state)
+            draws[f"target_{k}"] = lambda q, fk=fk: fk(0.9 * q)
+    return replace(asked, draws=draws, meanings=OF_STEPS)
+
+
 def _of_solver(
     name: str, title: str, solver: InverseKinematics, fk: AnyKernel | None
 ) -> Asked:
+    draws: dict[str, Draw] = {} if fk is None else {"target": fk}
     form = solver.closed
     if not isinstance(form, RecognisedForm):
         search = search_pipeline(solver.numeric.problem)
@@ -335,7 +383,7 @@ def _of_solver(
             kernel=compile_pipeline(search.pipeline)(search.tables),
             bound=search.bound,
             meanings=OF_SEARCH,
-            target_of=fk,
+            draws=draws,
         )
     program = form.program
     first = program.inputs[: len(form.values)]
@@ -351,5 +399,5 @@ def _of_solver(
         kernel=shared_kernel(program),
         bound=bound,
         meanings=OF_BRANCHES,
-        target_of=fk,
+        draws=draws,
     )

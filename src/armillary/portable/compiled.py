@@ -67,9 +67,10 @@ def compile_to(
         cell: What is compiled.
         folder: Where to write; it is made where it does not exist.
         ask: Texts such as `fk:tool0`, `jacobian:tool0`, `ik:tool0` (a closed form, all
-            branches) and `inverse_dynamics`, with a name of your own in front, as in
-            `pose=fk:tool0`, where that cannot be one in C; or a mapping of names to such
-            texts, to kernels such as `cell.fk("tool0")`, or to solvers.
+            branches) and `inverse_dynamics`, with a name of your own in front where C
+            does not allow that of the frame, as in `pose=fk:arm/tool0`; or a mapping of
+            names to such texts, to kernels such as `cell.fk("tool0")`, to solvers, or
+            to controllers.
         target: `host`, `x86-64-v2`, `x86-64-v3`, `x86-64-v4`, `aarch64`, `armv7em`
             (float32), `armv7em-dp`, `wasm32`, `c99` for source, or `ptx` for GPUs,
             which is one file of kernels.
