@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from armillary.errors import KernelError
 from armillary.kernel.arguments import Computation
-from armillary.kernel.builder import FunctionBuilder, Value
+from armillary.kernel.builder import METADATA, FunctionBuilder, Value
 from armillary.kernel.compiler import with_small_buffers, without_empty_arrays
 from armillary.kernel.emit import emit_block
 from armillary.kernel.intrinsics.ieee import WHOLE, layout
@@ -177,10 +177,7 @@ def _attributes(platform: Platform | None) -> str:
     hints = ["nounwind"]
     if platform and platform.has_pages:
         hints += ['"probe-stack"="inline-asm"', '"stackrealign"']
-    return (
-        f"attributes #0 = {{ {' '.join(hints)} }}\n"
-        '!0 = !{!"branch_weights", i32 1, i32 100000}\n!1 = !{i32 1}\n'
-    )
+    return re.sub(r"(?<=#0 = {).*(?=})", f" {' '.join(hints)} ", METADATA)
 
 
 class _Block:
