@@ -192,6 +192,7 @@ def check_operations(pointer: Callable[[str], Any], ulps: float) -> None:
 
 
 @ON_X86
+@pytest.mark.thorough
 def test_operations_without_a_fused_multiply_add():
     where = platform_of("x86-64-v2")
     check_operations(

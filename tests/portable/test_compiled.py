@@ -95,6 +95,7 @@ def test_source_agrees_within_rounding(cell: arm.Cell, tmp_path: Path):
 
 
 @needs_gcc
+@pytest.mark.thorough
 def test_loops_and_searches_are_compiled_with_their_tables(tmp_path: Path):
     """Of a cell whose loops are solved for, from stored assemblies."""
     linkage = arm.example("five_bar")
@@ -112,6 +113,7 @@ def test_loops_and_searches_are_compiled_with_their_tables(tmp_path: Path):
 
 
 @needs_gcc
+@pytest.mark.thorough
 def test_rates_and_steps_of_controllers_are_compiled(cell: arm.Cell, tmp_path: Path):
     step = cell.controller([arm.tasks.Frame("tool0"), arm.tasks.Posture()])
     ask = {"rates": "differential_ik:tool0", "step": step}
