@@ -46,6 +46,7 @@ GROUPS = {
     "seams": "seams",
     "sizes": "sizes",
     "sweeps": "sweeps",
+    "targets": "targets",
     "viewer": "viewer",
 }
 REPORTS = {

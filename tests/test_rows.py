@@ -54,7 +54,8 @@ MAKERS: Mapping[str, type] = {
 WITHOUT_ROWS: Mapping[str, str] = {
     "": """
         acceleration_limits add approx_equal bind branches carried children
-        common_ancestor coupled_limits differential_drive effort_limits exchange
+        common_ancestor compile_to coupled_limits differential_drive effort_limits
+        exchange
         export frame frame_names home index inertial_parameters is_movable joint
         joint_names learn_rules limit_rows limits line loops manipulators meshes
         mobility mount mounts movable_bases name of own_points pairs parameters parent

@@ -25,7 +25,7 @@ LAYERS = (
     ("ik", "collision", "dynamics"),
     ("control", "trajectories", "sweeps"),
     ("planning",),
-    ("view",),
+    ("view", "portable"),
     ("cell", "formats", "shapes"),
     ("calibration", "testing"),
     ("cli",),

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from armillary.planning import cartesian
     from armillary.planning import planner as planning
     from armillary.planning import roadmap as roadmaps
+    from armillary.portable import compiled
     from armillary.sweeps import learned_rules, samples
     from armillary.trajectories import point_to_point, time_path
     from armillary.trajectories.motion import Motion
@@ -80,6 +81,7 @@ else:
     cartesian = Later("armillary.planning.cartesian")
     planning = Later("armillary.planning.planner")
     roadmaps = Later("armillary.planning.roadmap")
+    compiled = Later("armillary.portable.compiled")
     learned_rules = Later("armillary.sweeps.learned_rules")
     samples = Later("armillary.sweeps.samples")
     point_to_point = Later("armillary.trajectories.point_to_point")
@@ -497,6 +499,10 @@ class Cell:
     view = asks_of_meshes(viewer.view)
     export = asks_of_meshes(viewer.export)
     shot = asks_of_meshes(viewer.shot)
+
+    # for machines without Python
+
+    compile_to = asks(compiled.compile_to)
 
     # the tree of frames
 

@@ -28,6 +28,7 @@ HELP: Final = {
     "sweep": "poses, collisions or inverse kinematics of millions of rows",
     "convert": "a file of one format to a file of another",
     "export": "a cell as one HTML file",
+    "compile": "a cell as a library for C, for this machine or others",
     "show": "a cell on its way to machine code",
     "bench": "how fast this machine computes the pose of a frame",
     "plugins": "which installed packages offer joints, and which are allowed",

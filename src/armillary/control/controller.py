@@ -30,7 +30,7 @@ from armillary.control.step_pipeline import SETTINGS, step_pipeline
 from armillary.control.task_stages import Maker, TaskStages
 from armillary.control.tasks import Posture, Task
 from armillary.control.torque_limits import TorqueLimits
-from armillary.errors import ModelError, ShapeError, quote
+from armillary.errors import KernelError, ModelError, ShapeError, quote
 from armillary.ik.avoidance import check_of_same
 from armillary.kernel import Kernel
 from armillary.kernel.arguments import check_arguments
@@ -370,6 +370,22 @@ class Controller:
             arguments += [(Port("obstacles", (slots, width)), one) for one in around]
             check_arguments("controller", arguments)
             raise
+
+    @property
+    def kernel(self) -> Kernel:
+        """Return the kernel of a step without obstacles.
+
+        Its inputs are q, qd, the targets, and their rates; its row is `Step.numbers`.
+
+        Raises:
+            KernelError: Limits of torques count, which need further kernels.
+        """
+        if self.torques is not None:
+            raise KernelError(
+                "A controller with limits of torques computes masses first, by further "
+                "kernels; it has no kernel of a whole step."
+            )
+        return self._ready(0, 0, CAPSULE_WIDTH)[0]
 
     @property
     def _arguments(self) -> list[Port]:

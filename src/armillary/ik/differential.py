@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ModelError, ShapeError, quote
+from armillary.errors import KernelError, ModelError, ShapeError, quote
 from armillary.ik.objective import Purpose, check_purpose, limit_distance
 from armillary.ik.problem import with_moved_loops
 from armillary.ik.rates_pipeline import (
@@ -277,6 +277,29 @@ class DifferentialSolver:
         n = len(self.joints)
         behind = (self._rates,) if self.limited else ()
         return for_plain_rows(self._kernel(False, 1)), np.ones(n), behind
+
+    def of_one_twist(self, step: float) -> tuple[AnyKernel, dict[str, Array]]:
+        """Return the kernel for one twist, and its inputs besides q and `twists`.
+
+        Its row has the rates (n,), the share of the twist that limits leave, what is
+        missing of its linear and its angular part, the reason, and the twist (6,).
+
+        Args:
+            step: As for a call; all other options are the usual ones.
+
+        Raises:
+            KernelError: There are several tasks, or a call needs more than a kernel.
+        """
+        if self._single is None:
+            raise KernelError(
+                "Only rates for one whole twist, in cells without closed loops that "
+                "limits slow down, are computed by one kernel."
+            )
+        given = {"weights": np.ones(len(self.joints))}
+        given["numbers"] = self._numbers(0.01, step, True, (1e-6, 1e-6))
+        if self.limited:
+            given["greatest"] = self._rates
+        return self._kernel(False, None), given
 
     def _slow_down(self, rows: Array, ends: Array, given: dict[str, Array]) -> None:
         """Slow all rates down as far as passive joints need it."""

@@ -211,8 +211,11 @@ class Value:
         text = f"{name} contract nsz {self.type.text} {self.text}, {other.text}"
         return self.function.emit(text, self.type)
 
-    def intrinsic(self, name: str, *others: Operand) -> Value:
-        """Return a function of LLVM of values of one type: `sqrt`, `floor`, `fma`."""
+    def intrinsic(self, name: str, *others: Operand, note: str = "") -> Value:
+        """Return a function of LLVM of values of one type: `sqrt`, `floor`, `fma`.
+
+        note: What stands behind the call.
+        """
         f, kind = self.function, self.type.text
         full = f"@llvm.{name}.{self.type.suffix}"
         if full not in f.declared:
@@ -221,7 +224,7 @@ class Value:
         arguments = f"{kind} {self.text}"
         for other in others:
             arguments += f", {kind} {self._operand(other)}"
-        return f.emit(f"call {kind} {full}({arguments})", self.type)
+        return f.emit(f"call {kind} {full}({arguments}){note}", self.type)
 
     def __neg__(self) -> Value:
         return self.function.emit(f"fneg {self.type.text} {self.text}", self.type)
@@ -236,6 +239,10 @@ class Value:
     def fma(self, factor: Operand, summand: Operand) -> Value:
         """Return it times a factor plus a summand, rounded once."""
         return self.intrinsic("fma", factor, summand)
+
+    def multiply_add(self, factor: Operand, summand: Operand) -> Value:
+        """Return the same, rounded twice on machines that have no such instruction."""
+        return self.intrinsic("fmuladd", factor, summand)
 
     def with_sign_of(self, other: Operand) -> Value:
         """Return its absolute value with the sign of another, also of -0 and NaN."""

@@ -104,7 +104,7 @@ def compiled(
         KernelError: Its arrays are too many, too large, or have too many dimensions.
     """
     target = host()
-    real = _with_small_buffers(program, native_reals(bits, lanes))
+    real = with_small_buffers(program, native_reals(bits, lanes))
     key = key_of(program.fingerprint, real.text, target.identity)
     code = loaded(
         key,
@@ -168,7 +168,7 @@ def loaded(
     return Code(made, target)
 
 
-def _with_small_buffers(program: Program | Pipeline, real: Type) -> Type:
+def with_small_buffers(program: Program | Pipeline, real: Type) -> Type:
     """Return `real`, with fewer lanes where a block of rows takes too much memory.
 
     Raises:

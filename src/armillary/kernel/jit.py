@@ -27,12 +27,14 @@ class Target:
         cpu: LLVM's name of the processor.
         features: Its features as LLVM's list of `+name,-name`.
         vector_bits: The width of its vector registers; 64 where it has none.
+        is_linked: Whether a linker places the code, rather than this process.
     """
 
     triple: str
     cpu: str
     features: str
     vector_bits: int
+    is_linked: bool = False
 
     def lanes(self, bits: int) -> int:
         """Return how many reals of `bits` bits one register holds."""
@@ -87,14 +89,16 @@ def machine(target: Target, level: int = 2) -> Any:
     features = target.features
     if target.vector_bits == 512:
         features += ",-prefer-256-bit"
-    # On x86 every address is absolute, 64 bits wide: constants and code are loaded in
-    # separate maps, which may lie more than 2 GiB apart.
-    is_x86 = target.triple.startswith("x86_64")
+    # In this process every address on x86 is absolute, 64 bits wide: constants and code
+    # are loaded in separate maps, which may lie more than 2 GiB apart.
+    is_x86 = target.triple.startswith("x86_64") and not target.is_linked
+    # Programs of microcontrollers and pages are not moved.
+    is_static = is_x86 or target.triple.startswith(("thumb", "wasm"))
     return llvm.Target.from_triple(target.triple).create_target_machine(
         cpu=target.cpu,
         features=features,
         opt=level,
-        reloc="static" if is_x86 else "pic",
+        reloc="static" if is_static else "pic",
         codemodel="large" if is_x86 else "small",
     )
 
@@ -148,13 +152,18 @@ def to_object(
     return machine(target, level).emit_object(module)
 
 
-def to_assembly(text: str, target: Target, level: int) -> str:
-    """Compile LLVM IR text to assembly for `target`, for people to read.
+def to_assembly(
+    text: str, target: Target, level: int, *, variables: bool = False
+) -> str:
+    """Compile LLVM IR text to assembly for `target`, for people to read, or GPUs.
+
+    The arguments are those of `to_object`.
 
     Raises:
         KernelError: LLVM refuses the text, which is a fault of ours.
     """
-    return machine(target, level).emit_assembly(optimised(text, target))
+    module = optimised(text, target, variables=variables)
+    return machine(target, level).emit_assembly(module)
 
 
 class Code:

@@ -10,7 +10,7 @@ import keyword
 import math
 import operator
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any, Final, cast, final
@@ -95,6 +95,11 @@ class Kernel:
     def computation(self) -> Computation:
         """Return its name, inputs and outputs: a program, or a pipeline of several."""
         return self._native.program
+
+    @property
+    def tables(self) -> Mapping[str, Array]:
+        """Return the records of each table of a pipeline, by name."""
+        return self._native.tables
 
     @property
     def operation_count(self) -> int:

@@ -13,18 +13,13 @@ import numpy.typing as npt
 from armillary.errors import ModelError
 from armillary.ik.general_form import GeneralForm
 from armillary.ik.inverse_kinematics import InverseKinematics
-from armillary.ik.loop_search import loop_constants, loop_tolerances
 from armillary.ik.method import squares_of
 from armillary.ik.problem import IKProblem
 from armillary.ik.query import TOLERANCE
 from armillary.ik.reason import Reason
 from armillary.ik.recognised_form import OTHER_ANGLES, RecognisedForm
-from armillary.ik.search_step import (
-    ROW_ERROR,
-    largest_errors,
-    row_ends,
-    step_program,
-)
+from armillary.ik.search_pipeline import step_constants
+from armillary.ik.search_step import step_program
 from armillary.ik.user_form import UserForm, picked_program, verified_program
 from armillary.kernel.javascript import (
     LIBRARY,
@@ -302,17 +297,7 @@ def inverse_members(
 def _member(solver: InverseKinematics, name: str) -> str:
     problem = solver.numeric.problem
     selection = problem.selection
-    bound = [np.ravel(each) for each in selection.values(problem.tree)]
-    # The same constants, in the same order, as those of the search in Python: limits,
-    # the signs of loops, then what the state decides.
-    allowed, ends = largest_errors(TOLERANCE, 1), problem.limits
-    signs, rows = np.zeros(0), row_ends(problem)
-    if selection.passive:
-        ends = tuple(map(np.append, ends, problem.passive_limits))
-        signs = loop_constants(problem)
-        allowed = loop_tolerances(problem, allowed, min(TOLERANCE))
-    if len(rows):
-        allowed = np.append(allowed, ROW_ERROR)
+    constants, allowed = step_constants(problem)
     count = len(problem.tree.cell.joint_names)
     lower, upper = problem.finite_limits
     parts = {
@@ -320,7 +305,7 @@ def _member(solver: InverseKinematics, name: str) -> str:
         "passive": str([k - count for k in selection.passive]),
         "lower": _float64(lower),
         "upper": _float64(upper),
-        "constants": _float64(np.concatenate([*ends, rows, signs, *bound])),
+        "constants": _float64(constants),
         "allowed": _float64(allowed),
         "step": program_function(step_program(problem), f"{name}Step"),
         "form": _form(solver.closed, problem, name),

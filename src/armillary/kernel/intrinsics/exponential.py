@@ -12,7 +12,12 @@ from __future__ import annotations
 import math
 
 from armillary.kernel.builder import Value
-from armillary.kernel.intrinsics.ieee import layout, nearest_whole, power_of_two
+from armillary.kernel.intrinsics.ieee import (
+    layout,
+    nearest_whole,
+    power_of_two,
+    whole_fma,
+)
 from armillary.kernel.intrinsics.minmax import at_least, at_most
 from armillary.kernel.intrinsics.polynomial import paired
 
@@ -65,12 +70,12 @@ def exp_of_sum(x: Value, rest: Value | float | None) -> Value:
     shifted, k = nearest_whole(x, 1.0 / math.log(2.0))
     # ln 2 in two parts: k times the first is taken from x without error.
     high, low = LN_2[bits]
-    r = k.fma(-high, x)
-    r = k.fma(-low, r)
+    r = whole_fma(k, -high, x)
+    r = whole_fma(k, -low, r)
     if rest is not None:
         r += rest
     # exp r - 1, small beside 1: its own errors count for a fraction of an ulp.
-    series = (r * r).fma(paired(r, EXP[bits]), r)
+    series = (r * r).multiply_add(paired(r, EXP[bits]), r)
     return _scale(series + 1.0, shifted)
 
 

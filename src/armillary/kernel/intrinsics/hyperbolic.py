@@ -39,7 +39,7 @@ def tanh(x: Value) -> Value:
     size = abs(x)
     # 1 - 2 / (e^(2 t) + 1) cancels near 0; far off, the square of the sine overflows.
     sine = _near(size)
-    near = sine / sine.fma(sine, 1.0).sqrt()
+    near = sine / sine.multiply_add(sine, 1.0).sqrt()
     half = _half_exp(size + size)
     far = 1.0 - 1.0 / (half + 0.5)
     return (size < 1.0).select(near, far).with_sign_of(x)
@@ -59,4 +59,4 @@ def _near(t: Value) -> Value:
     # The first term left out is t^(2 count + 3) / (2 count + 3)!: below 2**-56 of the
     # sine.
     series = [1.0 / math.factorial(2 * k + 3) for k in range(count)]
-    return (t * z).fma(polynomial(z, series), t)
+    return (t * z).multiply_add(polynomial(z, series), t)

@@ -9,6 +9,7 @@ made positive.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from armillary.kernel.builder import Value
 
@@ -65,8 +66,21 @@ def nearest_whole(x: Value, factor: float) -> tuple[Value, Value]:
     # The sum has the exponent of magic, whose last bit is worth 1: its rounding is to
     # the nearest whole number, of two the even one.
     magic = layout(x).magic
-    shifted = x.fma(factor, magic)
+    shifted = x.multiply_add(factor, magic)
     return shifted.bits(), shifted - magic
+
+
+WHOLE: Final = ", !whole !1"
+"""What stands behind a call of `fma` whose first argument is a whole number."""
+
+
+def whole_fma(k: Value, factor: float, summand: Value) -> Value:
+    """Return k factor + summand, rounded once, for a whole k below 2**30 (2**16).
+
+    Machines without the instruction need not compute it for any number:
+    `standalone.py` takes parts of the factor whose products with k are exact.
+    """
+    return k.intrinsic("fma", factor, summand, note=WHOLE)
 
 
 def real_of(n: Value, minus: Value) -> Value:

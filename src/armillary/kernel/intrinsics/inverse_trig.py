@@ -120,7 +120,7 @@ def atan2(y: Value, x: Value) -> Value:
     is_flipped = is_steep ^ is_back
     angle = is_flipped.select(-angle, angle)
     # The base is 0, 1 or 2 times pi/2; what its rounding leaves is in proportion.
-    angle = base + base.fma(low / high, angle)
+    angle = base + base.multiply_add(low / high, angle)
     return angle.with_sign_of(y)
 
 
@@ -129,8 +129,8 @@ def _atan_of_ratio(t: Value) -> Value:
     z = t * t
     # Two steps of Horner's rule at the end halve the error of the pairs.
     first, second, *rest = ATAN[t.type.bits]
-    tail = z.fma(paired(z, rest), second)
-    return (t * z).fma(z.fma(tail, first), t)
+    tail = z.multiply_add(paired(z, rest), second)
+    return (t * z).multiply_add(z.multiply_add(tail, first), t)
 
 
 def asin(x: Value) -> Value:
@@ -138,7 +138,7 @@ def asin(x: Value) -> Value:
     is_large, t, excess = _asin_of_reduced(x)
     # Beyond 1/2: pi/2 - 2 (t + excess), whose first difference loses little.
     high, low = HALF_PI[x.type.bits]
-    rest = t.fma(-2.0, high) + excess.fma(-2.0, low)
+    rest = t.multiply_add(-2.0, high) + excess.multiply_add(-2.0, low)
     return is_large.select(rest, t + excess).with_sign_of(x)
 
 
@@ -152,9 +152,9 @@ def acos(x: Value) -> Value:
     signed = flip_sign(factor, sign_bit(x))
     straight = is_negative(x).select(2.0 * high, x.constant(0.0))
     base = is_large.select(straight, high)
-    tail = signed.fma(excess, base * (low / high))
+    tail = signed.multiply_add(excess, base * (low / high))
     # The large parts in one step; what is small is added last.
-    return signed.fma(t, base) + tail
+    return signed.multiply_add(t, base) + tail
 
 
 def _asin_of_reduced(x: Value) -> tuple[Value, Value, Value]:
@@ -167,7 +167,7 @@ def _asin_of_reduced(x: Value) -> tuple[Value, Value, Value]:
         size = abs(x)
         is_large = size > 0.5
         # z = t^2 in both cases, and exact for the large ones, where 1 - |x| is.
-        z = is_large.select(size.fma(-0.5, 0.5), x * x)
+        z = is_large.select(size.multiply_add(-0.5, 0.5), x * x)
         t = is_large.select(z.sqrt(), size)
         return is_large, t, t * z * paired(z, ASIN[x.type.bits])
 

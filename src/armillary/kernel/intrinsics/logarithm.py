@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from armillary.kernel.builder import Value
 from armillary.kernel.intrinsics.exponential import LN_2
-from armillary.kernel.intrinsics.ieee import layout, real_of
+from armillary.kernel.intrinsics.ieee import layout, real_of, whole_fma
 from armillary.kernel.intrinsics.polynomial import polynomial
 
 # Coefficients of L, then of M, from the lowest power of z on: near 2/3, 2/5, 2/7, ...,
@@ -67,8 +67,8 @@ def log(x: Value) -> Value:
     half_square = f * 0.5 * f
     series = half_square + z * polynomial(z, L[x.type.bits])
     high, low = LN_2[x.type.bits]
-    rest = s.fma(series, k * low)
-    result = k.fma(high, f - (half_square - rest))
+    rest = s.multiply_add(series, k * low)
+    result = whole_fma(k, high, f - (half_square - rest))
     # Infinity and NaN are their own logarithms.
     result = (x < math.inf).select(result, x)
     result = x.equals(0.0).select(-math.inf, result)
@@ -91,7 +91,7 @@ def log_as_sum(x: Value) -> Pair:
         # k times the short part of ln 2 is exact, and beyond log m unless k = 0.
         high, low = SHORT_LN_2[x.type.bits]
         result, rest = _quick_sum(k * high, large)
-        return result, rest + k.fma(low, small)
+        return result, rest + whole_fma(k, low, small)
 
     return x.function.once(("log as sum", x.text), make)
 
@@ -125,7 +125,7 @@ def _log_of_m(m: Value) -> Pair:
     d_low = m - (d - 1.0)
     s = f / d
     remainder = (-s).fma(d_low, (-s).fma(d, f))
-    s_low = remainder * s.fma(-0.5, 0.5)  # 1/d = (1 - s)/2
+    s_low = remainder * s.multiply_add(-0.5, 0.5)  # 1/d = (1 - s)/2
     z, z_low = _product((s, s_low), (s, s_low))
     third, third_low = TWO_THIRDS[bits]
     c = z * polynomial(z, M[bits])
@@ -133,7 +133,7 @@ def _log_of_m(m: Value) -> Pair:
     t = _product((z, z_low), (q, q_low + third_low))
     u, u_low = _product((s, s_low), t)
     result, low = _quick_sum(s + s, u)
-    return result, low + s_low.fma(2.0, u_low)
+    return result, low + s_low.multiply_add(2.0, u_low)
 
 
 def _quick_sum(x: Value, y: Value) -> Pair:

@@ -1,4 +1,4 @@
-"""Polynomials of fixed coefficients, by fused steps."""
+"""Polynomials of fixed coefficients, by steps that are fused where that is quick."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def polynomial(x: Value, coefficients: Sequence[float]) -> Value:
     *rest, top = coefficients
     result = x.constant(top)
     for coefficient in reversed(rest):
-        result = result.fma(x, coefficient)
+        result = result.multiply_add(x, coefficient)
     return result
 
 
@@ -25,4 +25,4 @@ def paired(x: Value, coefficients: Sequence[float]) -> Value:
     square = x * x
     even = polynomial(square, coefficients[0::2])
     odd = polynomial(square, coefficients[1::2])
-    return odd.fma(x, even)
+    return odd.multiply_add(x, even)

@@ -52,7 +52,7 @@ def hypot(x: Value, y: Value) -> Value:
     scale = (size > large).select(1.0 / step, x.constant(1.0))
     scale = (size < small).select(step, scale)
     x, y = x * scale, y * scale
-    length = x.fma(x, y * y).sqrt()
+    length = x.multiply_add(x, y * y).sqrt()
     return length * _inverse_of_power(scale)
 
 

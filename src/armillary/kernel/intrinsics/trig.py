@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 
 from armillary.kernel.builder import Value
-from armillary.kernel.intrinsics.ieee import flip_sign, nearest_whole
+from armillary.kernel.intrinsics.ieee import flip_sign, nearest_whole, whole_fma
 from armillary.kernel.intrinsics.polynomial import polynomial
 
 # Coefficients of S, then of C, from the lowest power of z on: those of sin r / r and
@@ -79,8 +79,8 @@ def _sincos(x: Value) -> tuple[Value, Value]:
     z = r * r
     # x^2 + z exceeds the square of the limit exactly where |x| exceeds the limit. It is
     # NaN for infinite x, whose sine and cosine are NaN already.
-    x.function.limit(x.fma(x, z), LIMIT[bits] ** 2)
-    sine = (r * z).fma(polynomial(z, SIN[bits]), r)
+    x.function.limit(x.multiply_add(x, z), LIMIT[bits] ** 2)
+    sine = (r * z).multiply_add(polynomial(z, SIN[bits]), r)
     # 1 - z/2 + z^2 C(z), from the highest power down.
     cosine = polynomial(z, (1.0, -0.5, *COS[bits]))
     # Odd quadrants swap the two; signs are bit 1 (sine), bit 1 xor bit 0 (cosine).
@@ -106,5 +106,5 @@ def _reduce(x: Value) -> tuple[Value, Value]:
     # and the product of k with a part is never rounded by itself.
     r = x
     for part in PARTS[x.type.bits]:
-        r = k.fma(-part, r)
+        r = whole_fma(k, -part, r)
     return quadrant, r

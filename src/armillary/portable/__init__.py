@@ -1,0 +1,1 @@
+"""Cells compiled for machines without Python: C headers, objects, sources."""

@@ -1,0 +1,403 @@
+"""What a cell is compiled for: questions as texts, `fk:tool0`, or kernels by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, cast, final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.control.controller import Controller
+from armillary.control.tasks import Frame
+from armillary.dynamics import questions as dynamics
+from armillary.errors import KernelError, ModelError, quote, unknown
+from armillary.ik.differential import DifferentialSolver, differential_of
+from armillary.ik.factory import solver_of
+from armillary.ik.inverse_kinematics import InverseKinematics
+from armillary.ik.query import TOLERANCE
+from armillary.ik.reason import RateReason, Reason
+from armillary.ik.recognised_form import RecognisedForm
+from armillary.ik.search_pipeline import search_pipeline
+from armillary.kernel import Kernel, shared_kernel
+from armillary.kernel.pipeline_kernel import compile_pipeline
+from armillary.kernel.python_kernel import PythonKernel
+from armillary.kinematics import questions
+from armillary.kinematics.bound_kernel import AnyKernel, BoundKernel
+from armillary.kinematics.state import State
+from armillary.model.mount import WORLD
+from armillary.model.workcell import Workcell
+from armillary.trace import Port
+
+__all__ = ["Asked", "asked_of"]
+
+Array = npt.NDArray[Any]
+Draw = Callable[[Array], Array]
+
+IDENTIFIER: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+KEYWORDS: Final = frozenset(
+    {
+        "auto",
+        "break",
+        "case",
+        "char",
+        "const",
+        "continue",
+        "default",
+        "do",
+        "double",
+        "else",
+        "enum",
+        "extern",
+        "float",
+        "for",
+        "goto",
+        "if",
+        "inline",
+        "int",
+        "long",
+        "register",
+        "restrict",
+        "return",
+        "short",
+        "signed",
+        "sizeof",
+        "static",
+        "struct",
+        "switch",
+        "typedef",
+        "union",
+        "unsigned",
+        "void",
+        "volatile",
+        "while",
+        "class",
+        "new",
+        "this",
+        "template",
+        "namespace",
+        "operator",
+        "private",
+        "public",
+        "virtual",
+        "main",
+        "errno",
+        "NAN",
+        "INFINITY",
+    }
+)
+"""Words that no function or parameter may have as a name in C, nor in C++."""
+
+OF_FRAMES: Final[Mapping[str, tuple[Callable[..., AnyKernel], str]]] = {
+    "fk": (questions.fk, "the pose of {frame} in the world"),
+    "jacobian": (questions.jacobian, "the Jacobian of {frame} in the world"),
+}
+OF_CELLS: Final[Mapping[str, tuple[Callable[..., AnyKernel], str]]] = {
+    "inverse_dynamics": (dynamics.inverse_dynamics, "the forces that joints need"),
+    "forward_dynamics": (dynamics.forward_dynamics, "the accelerations of joints"),
+    "mass_matrix": (dynamics.mass_matrix, "the mass matrix"),
+    "gravity_torque": (dynamics.gravity_torque, "the forces that gravity demands"),
+    "bias_torque": (dynamics.bias_torque, "the forces without accelerations"),
+}
+OF_SOLVERS: Final = ("ik", "differential_ik")
+KINDS: Final = (*(f"{kind}:FRAME" for kind in (*OF_FRAMES, *OF_SOLVERS)), *OF_CELLS)
+
+MEANINGS: Final[Mapping[str, str]] = {
+    "q": "joint positions [m or rad]",
+    "qd": "velocities of joints [m/s or rad/s]",
+    "qdd": "accelerations of joints [m/s^2 or rad/s^2]",
+    "torque": "forces of joints [N or N m]",
+    "pose": "a pose, row by row, lengths in [m]",
+    "jacobian": "rows of linear, then angular velocity [m and rad by m or rad]",
+    "mass_matrix": "masses by joints [kg, kg m or kg m^2]",
+    "target": "the pose to reach, row by row, lengths in [m]",
+    "arm_angle": "the angle of the elbow [rad]",
+}
+"""What arrays are, by the name of the port."""
+
+REASONS: Final = ", ".join(
+    f"{each.value} {each.name.lower().replace('_', ' ')}" for each in Reason
+)
+OF_BRANCHES: Final = {
+    "q": "joint positions of each branch [m or rad], NaN where it does not exist",
+    "residual": "squares of the distance [m^2] and the chord of the angle missed",
+    "reason": f"of each branch: {REASONS}; 0.5 more: just beyond a limit",
+    "outside": "how many branches are so far beyond a limit",
+}
+
+
+OF_SEARCH: Final = {
+    "near": "joint positions to start from [m or rad]",
+    "answer": "joint positions [m or rad], of the last attempt where none was found",
+    "errors": "squares of the distance [m^2] and of the sine of the angle missed",
+    "found": "1 where the target is met, else 0",
+}
+
+
+STEP: Final = 0.001
+"""How long the rates of differential inverse kinematics hold [s]."""
+
+RATES: Final = ", ".join(f"{each.value} {each.name.lower()}" for each in RateReason)
+OF_RATES: Final = {
+    "twists": "the twist, linear [m/s], then angular [rad/s]",
+    "answer": "rates of joints [m/s or rad/s], the share of the twist that limits "
+    "leave, what is missing of its linear and its angular part, the reason, the twist "
+    f"that is met; reasons: {RATES}",
+}
+OF_STEPS: Final = {
+    "answer": "joint positions after the step, rates of joints, the reason, and what "
+    f"else armillary's Step.numbers has; reasons: {RATES}",
+}
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Asked:
+    """A question that is compiled.
+
+    Attributes:
+        name: Of the function, behind that of the cell.
+        title: What it computes.
+        kernel: What computes it here, of all inputs.
+        bound: Inputs that callers do not give, by name.
+        meanings: What its inputs and outputs are, by name.
+        draws: For inputs by name, what draws rows for a test from joint positions.
+    """
+
+    name: str
+    title: str
+    kernel: Kernel
+    bound: Mapping[str, Array]
+    meanings: Mapping[str, str] = field(default_factory=dict[str, str])
+    draws: Mapping[str, Draw] = field(default_factory=dict[str, Draw])
+
+    def samples(
+        self, generator: np.random.Generator, count: int, limits: tuple[Array, Array]
+    ) -> list[Array]:
+        """Return rows of the inputs that callers give, and of the results.
+
+        Args:
+            generator: Draws them.
+            count: The number of rows.
+            limits: Of the cell's joints.
+        """
+        positions = self._positions(generator, count, limits)
+        given: list[Array] = []
+        free: list[Array] = []
+        for port in self.kernel.computation.inputs:
+            if port.name in self.bound:
+                given.append(self.bound[port.name])
+                continue
+            rows = generator.uniform(-1.0, 1.0, (count, *port.shape))
+            if port.name == "q" and port.shape == positions.shape[1:]:
+                rows = positions
+            elif port.name == "near" and port.shape == positions.shape[1:]:
+                rows = 0.9 * positions + 0.1 * np.roll(positions, 1, axis=0)
+            elif port.name in self.draws:
+                rows = self.draws[port.name](positions).reshape(count, *port.shape)
+            rows = np.asarray(rows, self.kernel.dtype)
+            given.append(rows)
+            free.append(rows)
+        made: Any = self.kernel(*given)
+        return [*free, *(made if isinstance(made, tuple) else (made,))]
+
+    @staticmethod
+    def _positions(
+        generator: np.random.Generator, count: int, limits: tuple[Array, Array]
+    ) -> Array:
+        lower = np.where(np.isfinite(limits[0]), limits[0], -np.pi)
+        upper = np.where(np.isfinite(limits[1]), limits[1], np.pi)
+        return generator.uniform(lower, upper, (count, len(lower)))
+
+    def meaning(self, port: Port) -> str:
+        """Return what an input or output is, empty where nothing is known."""
+        return self.meanings.get(port.name) or MEANINGS.get(port.name, "")
+
+
+def asked_of(
+    cell: Workcell,
+    ask: Iterable[str] | Mapping[str, Any],
+    *,
+    state: State | None,
+    dtype: np.dtype[Any],
+) -> list[Asked]:
+    """Return the questions that are asked, in order.
+
+    Args:
+        cell: What is asked about.
+        ask: Texts such as `fk:tool0`, `pose=fk:arm/tool0` or `mass_matrix`; or a
+            mapping of names to such texts, kernels or solvers.
+        state: Where other joints and bases are; by default as built.
+        dtype: What is computed in.
+
+    Raises:
+        UnknownName: No question or frame has this name.
+        ModelError: A text or name is not what it must be, or two names are the same.
+        KernelError: A question cannot be compiled.
+    """
+    if isinstance(ask, str):
+        raise ModelError(f"ask= takes a list of questions, not the text {quote(ask)}.")
+    pairs: list[tuple[str, Any]] = []
+    if isinstance(ask, Mapping):
+        pairs = list(cast("Mapping[str, Any]", ask).items())
+    else:
+        for text in ask:
+            name, _, question = text.rpartition("=")
+            pairs.append((name, question))
+    if not pairs:
+        raise ModelError(f"ask= names no question; there are {', '.join(KINDS)}.")
+    made: list[Asked] = []
+    for name, question in pairs:
+        one = _asked(cell, name, question, state, dtype)
+        _check_identifier(one.name, question)
+        if any(one.name in (other.name, f"{other.name}_rows") for other in made):
+            raise ModelError(
+                f"Two questions have the name '{one.name}'; give one another name, as "
+                "in other=fk:tool0."
+            )
+        made.append(one)
+    return made
+
+
+def check_name(name: str, what: str) -> None:
+    """Check that something can be called `name` in C.
+
+    Raises:
+        ModelError: It cannot.
+    """
+    if not IDENTIFIER.fullmatch(name) or name in KEYWORDS:
+        raise ModelError(
+            f"{quote(name)} cannot be {what}: an identifier of C has letters, digits "
+            "and '_', begins with a letter, and is not a keyword."
+        )
+
+
+def _check_identifier(name: str, question: Any) -> None:
+    if IDENTIFIER.fullmatch(name) and name not in KEYWORDS:
+        return
+    shown = question if isinstance(question, str) else "..."
+    raise ModelError(
+        f"{quote(name)} cannot be a name in C, which has letters, digits and '_'. Give "
+        f"the question a name: name={shown}."
+    )
+
+
+def _asked(
+    cell: Workcell, name: str, question: Any, state: State | None, dtype: np.dtype[Any]
+) -> Asked:
+    if isinstance(question, str):
+        return _asked_by_text(cell, name, question, state, dtype)
+    if isinstance(question, Kernel | BoundKernel | PythonKernel):
+        return _of_kernel(name, f"'{name}'", question)
+    if isinstance(question, InverseKinematics):
+        return _of_solver(name, f"what '{name}' reaches", question, None)
+    if isinstance(question, DifferentialSolver):
+        return _of_differential(name, f"the rates of '{name}'", question)
+    if isinstance(question, Controller):
+        return _of_controller(name, question)
+    raise ModelError(
+        f"{quote(name)} is {type(question).__name__}, which cannot be compiled; give a "
+        "text such as fk:tool0, a kernel such as cell.fk(frame), a solver such as "
+        "cell.ik(frame), or a controller."
+    )
+
+
+def _asked_by_text(
+    cell: Workcell, name: str, text: str, state: State | None, dtype: np.dtype[Any]
+) -> Asked:
+    kind, colon, frame = text.partition(":")
+    if kind in OF_CELLS and not colon:
+        ask, title = OF_CELLS[kind]
+        return _of_kernel(name or kind, title, ask(cell, state=state, dtype=dtype))
+    if kind not in OF_FRAMES and kind not in OF_SOLVERS:
+        raise unknown("question", text, KINDS)
+    if not frame:
+        raise ModelError(f"The question '{kind}' needs a frame, as in {kind}:tool0.")
+    name = name or f"{kind}_{frame}"
+    if kind == "ik":
+        solver = solver_of(
+            cell,
+            frame,
+            relative_to=WORLD,
+            joints=None,
+            state=state,
+            position="xyz",
+            rotation="xyz",
+            axes="target",
+        )
+        title = f"joint positions that bring {frame} to a target"
+        fk = questions.fk(cell, frame, state=state)
+        return _of_solver(name, title, solver, fk)
+    if kind == "differential_ik":
+        names = (frame, WORLD, None, None)
+        solver = differential_of(cell, names, ("xyz", "xyz"), None, state, True)
+        return _of_differential(name, f"rates that move {frame} with a twist", solver)
+    ask, title = OF_FRAMES[kind]
+    kernel = ask(cell, frame, state=state, dtype=dtype)
+    return _of_kernel(name, title.format(frame=frame), kernel)
+
+
+def _of_kernel(name: str, title: str, kernel: Any) -> Asked:
+    if isinstance(kernel, PythonKernel):
+        raise KernelError(
+            f"{quote(title)} runs in Python only: a script of this cell is not "
+            "compiled, so there is nothing to compile for elsewhere."
+        )
+    values = kernel.bound if isinstance(kernel, BoundKernel) else ()
+    whole: Kernel = kernel.kernel if isinstance(kernel, BoundKernel) else kernel
+    ports = whole.computation.inputs[: len(values)]
+    bound = {port.name: v for port, v in zip(ports, values, strict=True)}
+    return Asked(name=name, title=title, kernel=whole, bound=bound)
+
+
+def _of_differential(name: str, title: str, solver: DifferentialSolver) -> Asked:
+    kernel, given = solver.of_one_twist(STEP)
+    asked = _of_kernel(name, f"{title}, which hold for {STEP} s", kernel)
+    return replace(asked, bound={**asked.bound, **given}, meanings=OF_RATES)
+
+
+def _of_controller(name: str, controller: Controller) -> Asked:
+    tasks = ", ".join(type(task).__name__ for task in controller.tasks)
+    asked = _of_kernel(name, f"a step of a controller: {tasks}", controller.kernel)
+    draws: dict[str, Draw] = {}
+    for k, task in enumerate(controller.tasks):
+        if isinstance(task, Frame):
+            # Poses to which there is a way, not where the test stands already.
+            fk = questions.fk(controller.cell, task.frame, state=controller.state)
+            draws[f"target_{k}"] = lambda q, fk=fk: fk(0.9 * q)
+    return replace(asked, draws=draws, meanings=OF_STEPS)
+
+
+def _of_solver(
+    name: str, title: str, solver: InverseKinematics, fk: AnyKernel | None
+) -> Asked:
+    draws: dict[str, Draw] = {} if fk is None else {"target": fk}
+    form = solver.closed
+    if not isinstance(form, RecognisedForm):
+        search = search_pipeline(solver.numeric.problem)
+        return Asked(
+            name=name,
+            title=f"{title}; searched for from near, then from fixed starts",
+            kernel=compile_pipeline(search.pipeline)(search.tables),
+            bound=search.bound,
+            meanings=OF_SEARCH,
+            draws=draws,
+        )
+    program = form.program
+    first = program.inputs[: len(form.values)]
+    bound = {
+        port.name: np.asarray(v, np.float64)
+        for port, v in zip(first, form.values, strict=True)
+    }
+    bound["allowed"] = form.allowed(TOLERANCE)
+    branches = ", ".join(" ".join(branch) for branch in form.branches)
+    return Asked(
+        name=name,
+        title=f"all {title}; branches: {branches}",
+        kernel=shared_kernel(program),
+        bound=bound,
+        meanings=OF_BRANCHES,
+        draws=draws,
+    )

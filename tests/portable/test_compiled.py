@@ -1,0 +1,308 @@
+"""Cells compiled to a folder run without Python and give the numbers of kernels."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import armillary as arm
+from armillary.errors import KernelError, ModelError, UnknownName
+
+GCC = shutil.which("gcc")
+needs_gcc = pytest.mark.skipif(GCC is None, reason="there is no gcc here")
+
+
+@pytest.fixture(scope="module")
+def cell() -> arm.Cell:
+    return arm.example("irb2400")
+
+
+def ran(folder: Path, name: str, *compiler: str, runner: str = "") -> str:
+    """Build the self-test of a folder with its library, and return what it prints.
+
+    Args:
+        folder: The folder.
+        name: What names in it begin with.
+        compiler: How C is compiled; by default gcc.
+        runner: What runs the program; by default this machine.
+    """
+    source = folder / f"{name}.c"
+    library = source if source.exists() else folder / f"lib{name}.a"
+    strict = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-I", str(folder)]
+    test = folder / f"{name}_test.c"
+    program = folder / "self_test"
+    subprocess.run(
+        [*(compiler or ("gcc",)), *strict, test, library, "-lm", "-o", program],
+        check=True,
+    )
+    done = subprocess.run(
+        [runner, program] if runner else [program],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == ("WRONG" in done.stdout), done.stderr
+    return done.stdout
+
+
+def errors_of(printed: str) -> list[float]:
+    """The largest errors that a self-test prints."""
+    return [float(x) for x in re.findall(r"right, largest error (\S+)", printed)]
+
+
+@needs_gcc
+def test_what_can_be_asked_agrees_to_the_last_bit_on_this_machine(
+    cell: arm.Cell, tmp_path: Path
+):
+    ask = [
+        *("fk:tool0", "jacobian:tool0", "ik:tool0"),
+        *("inverse_dynamics", "mass_matrix", "forward_dynamics"),
+        *("gravity_torque", "bias_torque"),
+    ]
+    made = cell.compile_to(tmp_path / "new" / "folder", ask=ask)
+    assert len(made.functions) == len(ask)
+    assert {path.name for path in made.path.iterdir()} == set(made.sizes)
+    errors = errors_of(ran(made.path, "irb2400"))
+    assert len(errors) == 2 * (len(ask) + 3)  # the solver has four results
+    assert max(errors) == 0.0
+
+
+@needs_gcc
+def test_self_test_finds_a_wrong_number(cell: arm.Cell, tmp_path: Path):
+    cell.compile_to(tmp_path, ask=["fk:tool0"])
+    assert "WRONG" not in ran(tmp_path, "irb2400")
+    path = tmp_path / "irb2400_test.c"
+    text = path.read_text()
+    start = text.index("irb2400_fk_tool0_p1[304] = {") + 40
+    number = re.search(r"-?0\.\d{8,}", text[start:])
+    assert number is not None
+    changed = text[start:].replace(number[0], repr(float(number[0]) + 1e-9), 1)
+    path.write_text(text[:start] + changed)
+    assert ran(tmp_path, "irb2400").count("WRONG") == 2
+
+
+@needs_gcc
+def test_source_agrees_within_rounding(cell: arm.Cell, tmp_path: Path):
+    cell.compile_to(tmp_path, ask=["fk:tool0", "inverse_dynamics"], target="c99")
+    assert max(errors_of(ran(tmp_path, "irb2400", "gcc", "-O1"))) < 1e-14
+
+
+@needs_gcc
+@pytest.mark.thorough
+def test_loops_and_searches_are_compiled_with_their_tables(tmp_path: Path):
+    """Of a cell whose loops are solved for, from stored assemblies."""
+    linkage = arm.example("five_bar")
+    for target in ("host", "c99"):
+        folder = tmp_path / target
+        frame = linkage.frame_names[-1].partition("/")[2]
+        linkage.compile_to(folder, ask=[f"fk:{frame}"], target=target)
+        assert max(errors_of(ran(folder, "five_bar", "gcc", "-O1"))) < 1e-14
+        assert (folder / "five_bar_test.c").read_text().count("NAN") < 200
+    rail = arm.example("ur10_on_rail")
+    rail.compile_to(tmp_path / "search", ask=["ik:tool0"], name="rail")
+    printed = ran(tmp_path / "search", "rail")
+    assert max(errors_of(printed)) == 0.0
+    assert "rail_ik_tool0_rows found" in printed
+
+
+@needs_gcc
+@pytest.mark.thorough
+def test_rates_and_steps_of_controllers_are_compiled(cell: arm.Cell, tmp_path: Path):
+    step = cell.controller([arm.tasks.Frame("tool0"), arm.tasks.Posture()])
+    ask = {"rates": "differential_ik:tool0", "step": step}
+    cell.compile_to(tmp_path, ask=ask, name="lab")
+    assert max(errors_of(ran(tmp_path, "lab"))) == 0.0
+    # The targets of the test can be followed.
+    text = (tmp_path / "lab_test.c").read_text()
+    rows = re.search(r"lab_step_p6\[\d+\] = \{(.*?)\};", text, re.DOTALL)
+    assert rows is not None
+    numbers = np.array([float(x) for x in rows[1].split(",")]).reshape(19, -1)
+    reasons = {arm.RateReason(int(x)) for x in numbers[:, 12]}
+    assert arm.RateReason.MET in reasons
+    assert arm.RateReason.INVALID not in reasons
+
+
+def test_what_one_kernel_does_not_compute_is_refused(cell: arm.Cell, tmp_path: Path):
+    avoiding = cell.controller(
+        arm.tasks.Frame("tool0"), avoid=cell.collision(), torque=True
+    )
+    with pytest.raises(KernelError, match="computes masses first"):
+        cell.compile_to(tmp_path, ask={"step": avoiding})
+    two = cell.differential_ik("tool0").then("link_3")
+    with pytest.raises(KernelError, match="one whole twist"):
+        cell.compile_to(tmp_path, ask={"rates": two})
+
+
+CROSS = shutil.which("aarch64-linux-gnu-gcc"), shutil.which("qemu-aarch64")
+
+
+@pytest.mark.skipif(None in CROSS, reason="needs gcc for aarch64, and qemu-user")
+def test_aarch64_runs_and_agrees(cell: arm.Cell, tmp_path: Path):
+    ask = ["fk:tool0", "jacobian:tool0", "inverse_dynamics"]
+    cell.compile_to(tmp_path, ask=ask, target="aarch64")
+    compiler = "aarch64-linux-gnu-gcc", "-static"
+    printed = ran(tmp_path, "irb2400", *compiler, runner="qemu-aarch64")
+    assert max(errors_of(printed)) < 2e-15
+
+
+ARM = shutil.which("arm-linux-gnueabihf-gcc"), shutil.which("qemu-arm")
+
+
+@pytest.mark.skipif(None in ARM, reason="needs gcc for 32-bit Arm, and qemu-user")
+@pytest.mark.parametrize(
+    ("target", "dtype", "error"),
+    [("armv7em", "float32", 1e-5), ("armv7em-dp", "float64", 2e-15)],
+)
+def test_microcontrollers_run_and_agree(
+    cell: arm.Cell, tmp_path: Path, target: str, dtype: str, error: float
+):
+    """Their code, with a C library of Linux, which is for another profile of Arm."""
+    ask = ["fk:tool0", "jacobian:tool0", "inverse_dynamics"]
+    cell.compile_to(tmp_path, ask=ask, target=target, dtype=dtype)
+    compiler = "arm-linux-gnueabihf-gcc", "-static", "-Wl,--no-warn-mismatch"
+    printed = ran(tmp_path, "irb2400", *compiler, runner="qemu-arm")
+    assert max(errors_of(printed)) < error
+
+
+@needs_gcc
+def test_python_example_runs(cell: arm.Cell, tmp_path: Path):
+    cell.compile_to(tmp_path, ask=["fk:tool0"])
+    library = tmp_path / "libirb2400.so"
+    code = tmp_path / "irb2400.o"
+    subprocess.run(["gcc", "-shared", code, "-o", library], check=True)
+    done = subprocess.run(
+        [sys.executable, tmp_path / "irb2400_example.py", library],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    name, status, *_ = done.stdout.split()
+    assert (name, status) == ("irb2400_fk_tool0", "0")
+    shown = [float(x) for x in re.findall(r"-?\d+\.\d+(?:e-?\d+)?", done.stdout)]
+    text = (tmp_path / "irb2400_example.py").read_text()
+    given = re.search(r"q = array\((.*)\)", text)
+    assert given is not None
+    pose = cell.fk("tool0")([float(x) for x in given[1].split(",")])
+    np.testing.assert_allclose(shown, pose.ravel()[:12], atol=1e-15)
+
+
+@pytest.mark.skipif(
+    None in (shutil.which("cmake"), GCC), reason="needs cmake and a compiler"
+)
+def test_cmake_builds_and_tests_it(cell: arm.Cell, tmp_path: Path):
+    cell.compile_to(tmp_path, ask=["fk:tool0"])
+    build = tmp_path / "build"
+    for command in (
+        ["cmake", "-S", tmp_path, "-B", build],
+        ["cmake", "--build", build],
+        ["ctest", "--test-dir", build],
+    ):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert (build / "libirb2400.so").exists()
+
+
+def test_header_states_joints_and_functions(cell: arm.Cell, tmp_path: Path):
+    cell.compile_to(tmp_path, ask={"pose": "fk:tool0"}, name="lab")
+    text = (tmp_path / "lab.h").read_text()
+    assert "#define LAB_JOINTS 6" in text
+    lower = re.search(r"lab_lower\[LAB_JOINTS\] =.*\{(.*)\};", text)
+    assert lower is not None
+    np.testing.assert_array_equal(
+        [float(x) for x in lower[1].split(",")], cell.limits[0]
+    )
+    assert "int lab_pose(const double q[6], double pose[16]);" in text
+    assert "int lab_pose_rows(const double *q, double *pose, size_t count);" in text
+    assert '"joint_1"' in text
+
+
+def test_the_same_cell_gives_the_same_files(cell: arm.Cell, tmp_path: Path):
+    a, b = (
+        cell.compile_to(tmp_path / end, ask=["jacobian:tool0"], target="x86-64-v3").path
+        for end in "ab"
+    )
+    for path in a.iterdir():
+        assert path.read_bytes() == (b / path.name).read_bytes()
+
+
+def test_states_and_kernels_are_compiled_with_their_numbers(tmp_path: Path):
+    """What a state decides is a constant of the library."""
+    lab = arm.example("two_arms_positioner")
+    frame = next(x for x in lab.frame_names if x.endswith("tool0"))
+    state = lab.home
+    kernel = lab.fk(frame, state=state)
+    made = lab.compile_to(
+        tmp_path, ask={"here": kernel, "there": f"fk:{frame}"}, state=state, name="lab"
+    )
+    assert made.functions == ("lab_here", "lab_there")
+
+
+BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"ask": ["fk:tool1"]}, UnknownName, "'tool0'"),
+    ({"ask": ["kf:tool0"]}, UnknownName, "no question named 'kf:tool0'"),
+    ({"ask": ["fk"]}, ModelError, "needs a frame, as in fk:tool0"),
+    ({"ask": []}, ModelError, "names no question"),
+    ({"ask": "fk:tool0"}, ModelError, "takes a list"),
+    ({"ask": ["fk:irb2400/tool0"]}, ModelError, "name=fk:irb2400/tool0"),
+    ({"ask": ["fk:tool0", "fk:tool0"]}, ModelError, "Two questions have the name"),
+    ({"ask": {"double": "fk:tool0"}}, ModelError, "cannot be a name in C"),
+    ({"ask": {"f": 3}}, ModelError, "int, which cannot be compiled"),
+    ({"ask": ["fk:tool0"], "name": "1st"}, ModelError, "identifier of C"),
+    ({"ask": ["fk:tool0"], "target": "vax"}, UnknownName, "no target named 'vax'"),
+    ({"ask": ["fk:tool0"], "target": "armv7em"}, KernelError, "for float32"),
+    ({"ask": ["ik:tool0"], "dtype": "float32"}, KernelError, "dtype=float64"),
+    ({"ask": ["fk:tool0"], "dtype": "int32"}, KernelError, "not in int32"),
+]
+
+
+@pytest.mark.parametrize(("given", "kind", "message"), BAD)
+def test_bad_input(
+    cell: arm.Cell,
+    tmp_path: Path,
+    given: dict[str, Any],
+    kind: type[Exception],
+    message: str,
+):
+    with pytest.raises(kind, match=re.escape(message)):
+        cell.compile_to(tmp_path / "out", **given)
+    assert not (tmp_path / "out").exists()
+
+
+def test_files_in_the_way_are_kept(cell: arm.Cell, tmp_path: Path):
+    (tmp_path / "irb2400.h").write_text("mine")
+    with pytest.raises(ModelError, match=r"has irb2400\.h already.*overwrite=True"):
+        cell.compile_to(tmp_path, ask=["fk:tool0"])
+    assert [x.name for x in tmp_path.iterdir()] == ["irb2400.h"]
+    cell.compile_to(tmp_path, ask=["fk:tool0"], overwrite=True)
+    assert "irb2400_fk_tool0" in (tmp_path / "irb2400.h").read_text()
+    with pytest.raises(ModelError, match="cannot be made"):
+        cell.compile_to(tmp_path / "irb2400.h" / "x", ask=["fk:tool0"])
+
+
+PTXAS = shutil.which("ptxas")
+
+
+def test_kernels_of_gpus_have_the_form_of_ptx(cell: arm.Cell, tmp_path: Path):
+    """No GPU runs them here; the assembler of NVIDIA does where it is installed."""
+    ask = ["fk:tool0", "jacobian:tool0", "inverse_dynamics"]
+    made = cell.compile_to(tmp_path, ask=ask, target="ptx")
+    assert list(made.sizes) == ["irb2400.ptx"]
+    text = (tmp_path / "irb2400.ptx").read_text()
+    assert re.findall(r"\.visible \.entry (\w+)\(", text) == list(made.functions)
+    assert ".extern" not in text  # nothing from elsewhere
+    first, *_ = text.split(".visible .entry irb2400_jacobian_tool0")
+    entry = first[first.index(".visible .entry irb2400_fk_tool0") :]
+    # The row is the number of the thread, of which some have none.
+    assert all(f"%{part}.x" in entry for part in ("ctaid", "ntid", "tid"))
+    assert "setp" in entry
+    assert text.count("fma.rn.f64") > 200
+    if PTXAS is not None:
+        command = [PTXAS, "-arch=sm_90", made.path / "irb2400.ptx", "-o", "/dev/null"]
+        subprocess.run(command, check=True)
