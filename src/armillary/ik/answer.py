@@ -65,7 +65,8 @@ def answer(
     if (candidates.reason == OUT_OF_REACH).all():  # nothing is tried
         _put_at_limits(candidates, problem, query, wanted)
         return candidates
-    if query.near is not None and problem.can_search:
+    can_search = problem.can_search and query.can_search
+    if query.near is not None and problem.can_search and query.held is None:
         candidates = _approached(candidates, numeric, query, wanted)
         if candidates.success.all():
             return candidates
@@ -73,20 +74,19 @@ def answer(
     blocked = reason == LIMITS
     touching = reason == IN_COLLISION
     doubt = reason == NOT_FOUND
-    if problem.can_search and query.arm_angle is None:
+    if can_search:
         _met_at_limits(candidates, numeric, query)
         blocked = candidates.reason[:, 0] == LIMITS
     _put_at_limits(candidates, problem, query, wanted)
     doubt = doubt | (blocked & ~candidates.complete)
     rows = np.flatnonzero(doubt)
-    # a search would not keep a given arm angle
-    if rows.size and query.arm_angle is None and (others or problem.can_search):
+    if rows.size and query.can_search and (others or problem.can_search):
         left = query.at(rows, near=None, seed=candidates.q[rows, 0])
         candidates.take(rows, answer(others, numeric, left))
         found_there = succeeded(reason) | (reason == IN_COLLISION)
         reason[blocked & ~found_there] = LIMITS
     rows = np.flatnonzero(touching & ~candidates.complete)
-    if rows.size and query.arm_angle is None:
+    if rows.size and query.can_search:
         _search_free(candidates, numeric, query, rows)
     return candidates
 

@@ -13,8 +13,8 @@ from armillary.errors import ModelError, ShapeError, unknown
 from armillary.ik.answer import answer
 from armillary.ik.avoidance import Avoidance
 from armillary.ik.closed_forms.family import NotApplicable
-from armillary.ik.closed_forms.recognise import GENERAL_SIX
 from armillary.ik.general_form import GeneralForm
+from armillary.ik.held_joints import HeldForm, held_of, recognised
 from armillary.ik.legs import rod_form
 from armillary.ik.moved_bases import with_bases
 from armillary.ik.numeric import NumericSearch
@@ -23,7 +23,7 @@ from armillary.ik.path import Path
 from armillary.ik.path_planner import PathPlanner
 from armillary.ik.problem import IKProblem
 from armillary.ik.query import TOLERANCE, Tolerance, joint_vectors, query_of
-from armillary.ik.recognised_form import RecognisedForm, arm_problem, has_free_elbow
+from armillary.ik.recognised_form import RecognisedForm, has_free_elbow
 from armillary.ik.solution import Answers, Solution
 from armillary.ik.user_form import UserForm
 from armillary.kernel import Kernel
@@ -70,6 +70,7 @@ class InverseKinematics:
             raise ModelError("A closed form places one frame, with its full pose.")
         self._user_form = None if own is None else UserForm(problem, own)
         self._purposes: dict[str, Kernel] = {}
+        self._held_forms: dict[tuple[int, ...], HeldForm] = {}
         self.joints = problem.joints
         self.goals = problem.goals
         self.numeric = NumericSearch(problem)
@@ -116,6 +117,33 @@ class InverseKinematics:
         """Return what keeps the arm from having a closed form, empty where it has."""
         return self._form if isinstance(self._form, str) else ""
 
+    def closed_given(self, *joints: str) -> HeldForm:
+        """Return the closed form of an arm of which some joints are given.
+
+        Calls with `redundancy=` use it; its `branches` and `choices` name the answers.
+
+        Args:
+            joints: Their names, bare or qualified.
+
+        Raises:
+            UnknownName: A joint does not exist.
+            ModelError: A joint is not among those that are found, or the others have no
+                closed form; the message says why.
+        """
+        held = held_of(self._problem, joints)
+        form = self._held_forms.get(held)
+        if form is None:
+            try:
+                form = HeldForm(self._problem, held)
+            except NotApplicable as unfit:
+                given = ", ".join(map(repr, joints)) or "no joint"
+                raise ModelError(
+                    f"With {given} given, the other joints have no closed form: "
+                    f"{unfit}."
+                ) from unfit
+            self._held_forms[held] = form
+        return form
+
     def _answered(self, target: Any, near: Any, *, explain: bool) -> Solution | None:
         """Return the answer to one target that is found at once, if there is one."""
         method = self._quick_method
@@ -140,10 +168,7 @@ class InverseKinematics:
         try:
             if problem.selection.passive:
                 return UserForm(problem, rod_form(problem))
-            arm = arm_problem(problem)
-            if arm.closed.family is GENERAL_SIX:
-                return GeneralForm(problem, arm)
-            return RecognisedForm(problem, arm)
+            return recognised(problem)
         except NotApplicable as unfit:
             return str(unfit)
 
@@ -154,6 +179,7 @@ class InverseKinematics:
         seed: Any = None,
         near: Any = None,
         arm_angle: Any = None,
+        redundancy: Mapping[str, Any] | None = None,
         bases: Mapping[str, Any] | None = None,
         tolerance: Tolerance = TOLERANCE,
         method: str | None = None,
@@ -205,7 +231,7 @@ class InverseKinematics:
                 angle is given and the arm has none, or needed and not given.
         """
         if (
-            seed is arm_angle is method is search_options is threads is timeout is None
+            seed is arm_angle is redundancy is method is search_options is threads is timeout is None
             and bases is None
             and tolerance is TOLERANCE
             and random_seed == 0
@@ -219,6 +245,7 @@ class InverseKinematics:
             near=near,
             seed=seed,
             arm_angle=arm_angle,
+            redundancy=redundancy,
             tolerance=tolerance,
             timeout=timeout,
             search_options=search_options,
@@ -229,7 +256,7 @@ class InverseKinematics:
         )
         if bases is not None:
             query = with_bases(self._problem, query, bases)
-        forms = self._forms(method, arm_angle)
+        forms = self._forms(method, arm_angle, redundancy)
         return Solution(answer(forms, self.numeric, query), query.batch)
 
     def all(
@@ -238,6 +265,7 @@ class InverseKinematics:
         *,
         near: Any = None,
         arm_angle: Any = None,
+        redundancy: Mapping[str, Any] | None = None,
         bases: Mapping[str, Any] | None = None,
         tolerance: Tolerance = TOLERANCE,
         method: str | None = None,
@@ -268,7 +296,7 @@ class InverseKinematics:
             ModelError: `closed` is asked for and there is no closed form; or an arm
                 angle is given and the arm has none, or needed and not given.
         """
-        plain = near is arm_angle is method is timeout is bases is None
+        plain = near is arm_angle is redundancy is method is timeout is bases is None
         if plain and tolerance is TOLERANCE:
             quick = self._quick_method
             if isinstance(quick, RecognisedForm | GeneralForm):
@@ -280,6 +308,7 @@ class InverseKinematics:
             targets,
             near=near,
             arm_angle=arm_angle,
+            redundancy=redundancy,
             tolerance=tolerance,
             timeout=timeout,
             starts=starts,
@@ -287,7 +316,7 @@ class InverseKinematics:
         )
         if bases is not None:
             query = with_bases(self._problem, query, bases)
-        first = [*self._forms(method, arm_angle), self.numeric][0]
+        first = [*self._forms(method, arm_angle, redundancy), self.numeric][0]
         if has_free_elbow(first, query):
             raise ModelError(
                 "This arm reaches a target in infinitely many ways: choose one angle "
@@ -302,6 +331,7 @@ class InverseKinematics:
         purpose: Purpose | str,
         *,
         arm_angle: Any = None,
+        redundancy: Mapping[str, Any] | None = None,
         bases: Mapping[str, Any] | None = None,
         tolerance: Tolerance = TOLERANCE,
         method: str | None = None,
@@ -339,20 +369,21 @@ class InverseKinematics:
             self._problem,
             targets,
             arm_angle=arm_angle,
+            redundancy=redundancy,
             tolerance=tolerance,
             timeout=timeout,
             explain=explain,
             starts=starts,
             avoid=self.avoid,
         )
-        first = [*self._forms(method, arm_angle), self.numeric][0]
+        first = [*self._forms(method, arm_angle, redundancy), self.numeric][0]
         if bases is not None:
             query = with_bases(self._problem, query, bases)
         candidates = first.candidates(query, every=True)
         q, some = least_of(candidates, query, kernel, self.numeric.local)
         # From answers the search takes no step; where there are none, it says why.
         query = query._replace(seed=np.where(some[:, None], q, query.home))
-        forms = [] if arm_angle is None else self._forms(None, arm_angle)
+        forms = [] if query.can_search else self._forms(method, arm_angle, redundancy)
         return Solution(answer(forms, self.numeric, query), query.batch)
 
     def path(
@@ -361,6 +392,7 @@ class InverseKinematics:
         *,
         start: Any = None,
         arm_angle: Any = None,
+        redundancy: Mapping[str, Any] | None = None,
         tolerance: Tolerance = TOLERANCE,
         method: str | None = None,
         largest_step: float = 0.5,
@@ -401,29 +433,38 @@ class InverseKinematics:
             self._problem,
             targets,
             arm_angle=arm_angle,
+            redundancy=redundancy,
             tolerance=tolerance,
             timeout=timeout,
             explain=explain,
             avoid=self.avoid,
         )
-        forms = self._forms(method, arm_angle)
+        forms = self._forms(method, arm_angle, redundancy)
         if len(query.batch) != 1:
             raise ShapeError(f"A path is one sequence of targets, not {query.batch}.")
         planner = PathPlanner(forms, self.numeric, query, largest_step)
         came = None
         if start is not None:
             came = joint_vectors(self._problem, start, "start", ())
-        only_closed = method == "closed" or arm_angle is not None
+        only_closed = method == "closed" or not query.can_search
         return (planner.branches if only_closed else planner.follow)(came)
 
     # inside
 
     def _forms(
-        self, method: str | None, arm_angle: Any
-    ) -> list[RecognisedForm | GeneralForm | UserForm]:
+        self,
+        method: str | None,
+        arm_angle: Any,
+        redundancy: Mapping[str, Any] | None,
+    ) -> list[RecognisedForm | GeneralForm | UserForm | HeldForm]:
         """Return the closed forms that are tried before the search, in order."""
         if method is not None and method not in METHODS:
             raise unknown("method", method, METHODS, owner="ik")
+        if redundancy is not None:
+            if arm_angle is not None or method == "numeric":
+                other = "arm_angle=" if arm_angle is not None else "method='numeric'"
+                raise ModelError(f"redundancy= and {other} exclude each other.")
+            return [self.closed_given(*redundancy)]
         closed = None if method == "numeric" else self.closed
         if method == "closed" and closed is None:
             raise ModelError(f"There is no closed form here: {self.why_not_closed}.")
