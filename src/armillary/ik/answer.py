@@ -19,8 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.ik.closed_forms.program import LEAST_STEP, NEARBY, STEEP
+from armillary.ik.free_joint import free_joint
 from armillary.ik.method import Candidates, IKMethod, residual_of
-from armillary.ik.numeric import NumericSearch
+from armillary.ik.numeric import CLOSE, NumericSearch
 from armillary.ik.problem import IKProblem
 from armillary.ik.query import IKQuery
 from armillary.ik.reason import (
@@ -54,7 +55,7 @@ def answer(
         query: The targets.
     """
     if not forms:
-        return numeric.candidates(query)
+        return _nearer(numeric.candidates(query), numeric, query)
     first, *others = forms
     candidates = first.candidates(query)
     if candidates.settled:
@@ -89,6 +90,30 @@ def answer(
     if rows.size and query.can_search:
         _search_free(candidates, numeric, query, rows)
     return candidates
+
+
+def _nearer(found: Candidates, numeric: NumericSearch, query: IKQuery) -> Candidates:
+    """Return what a search found, nearer answers where a free joint may be given.
+
+    They are sought for answers far from `near`, which local searches do not find.
+    """
+    if query.near is None or query.deadline or query.search_options is not None:
+        return found
+    near = np.clip(query.near, *numeric.problem.finite_limits)
+    steps = ((found.q[:, 0] - near) ** 2).sum(axis=1)
+    far = np.flatnonzero(found.success[:, 0] & (steps > CLOSE**2))
+    if not far.size:
+        return found
+    free = free_joint(numeric.problem)
+    if free is None or not free.is_quick:
+        return found
+    others = free.candidates(query.at(far))
+    better = others.success[:, 0] & (
+        ((others.q[:, 0] - (near if near.ndim == 1 else near[far])) ** 2).sum(axis=1)
+        < steps[far]
+    )
+    found.take(far[better], others, better)
+    return found
 
 
 def _approached(

@@ -13,6 +13,7 @@ from armillary.errors import ModelError, ShapeError, unknown
 from armillary.ik.answer import answer
 from armillary.ik.avoidance import Avoidance
 from armillary.ik.closed_forms.family import NotApplicable
+from armillary.ik.free_joint import FreeJoint, free_joint
 from armillary.ik.general_form import GeneralForm
 from armillary.ik.held_joints import HeldForm, held_of, recognised
 from armillary.ik.legs import rod_form
@@ -376,7 +377,7 @@ class InverseKinematics:
             starts=starts,
             avoid=self.avoid,
         )
-        first = [*self._forms(method, arm_angle, redundancy), self.numeric][0]
+        first = [*self._forms(method, arm_angle, redundancy), *self._free(method)][0]
         if bases is not None:
             query = with_bases(self._problem, query, bases)
         candidates = first.candidates(query, every=True)
@@ -477,6 +478,13 @@ class InverseKinematics:
                 "many answers. Leave arm_angle out."
             )
         return [] if closed is None else [closed]
+
+    def _free(self, method: str | None) -> list[FreeJoint | NumericSearch]:
+        """Return what finds many answers of an arm without a closed form."""
+        free = None if method == "numeric" else free_joint(self._problem)
+        if free is None or not free.is_quick:
+            return [self.numeric]
+        return [free, self.numeric]
 
     def _purpose(self, purpose: Purpose | str) -> Kernel:
         if not isinstance(purpose, str):
