@@ -140,9 +140,12 @@ def test_a_joint_between_the_others_may_be_given() -> None:
     found = cell.ik("tool").all(cell.fk("tool")(q), redundancy={"l2": q[:, 2]})
     assert found.branches == ()
     assert own_error(found, q) < 1e-6
-    assert np.abs(cell.fk("tool")(found.q) - cell.fk("tool")(q)[:, None])[
-        found.success
-    ].max() < 1e-9
+    assert (
+        np.abs(cell.fk("tool")(found.q) - cell.fk("tool")(q)[:, None])[
+            found.success
+        ].max()
+        < 1e-9
+    )
 
 
 def test_several_joints_may_be_given() -> None:
@@ -157,7 +160,9 @@ def test_several_joints_may_be_given() -> None:
     given = {"l7": q[:, 7], "l0": q[:, 0]}
     found = ik.all(cell.fk("tool")(q), redundancy=given)
     assert own_error(found, q) < 1e-6
-    assert ik.closed_given("l7", "l0").family == seven.ik("tool").closed_given("l6").family
+    assert (
+        ik.closed_given("l7", "l0").family == seven.ik("tool").closed_given("l6").family
+    )
 
 
 def test_limits_of_given_and_other_joints_hold() -> None:

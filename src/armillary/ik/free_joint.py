@@ -86,7 +86,7 @@ class FreeJoint:
         """Prepare for a problem and the closed form for a given joint."""
         self._problem, self._form = problem, form
         self._place = problem.joints.index(form.joints[0])
-        self._is_named = bool(form.choices)
+        self._is_named = not form.is_general
 
     branches: tuple[tuple[str, ...], ...] = ()
 

@@ -66,14 +66,14 @@ class GeneralForm:
     Attributes:
         family: What such arms are called.
         branches: The names of the answers to a target: their numbers. They do not
-            stay the same along a path.
-        choices: Empty.
+            stay the same along a path; `ik.branch` says what does.
+        choices: What that is.
         backwards: False.
         arm_angle: None.
         values: Of the first inputs of its programs: what else the state decides.
     """
 
-    choices: tuple[str, ...] = ()
+    choices = ("sign: plus where det J > 0, else minus",)
     backwards = False
     arm_angle = None
     branches = tuple((str(k + 1),) for k in range(MOST))

@@ -85,6 +85,9 @@ class HeldForm:
             joint is between the others, for each value makes another arm.
         choices: What the names mean, of the joints that are left, counted from 1.
         backwards: Whether these count from the tool to the base.
+        is_general: Whether the others have no formula, but six axes anywhere.
+        held: Places in q of the given joints.
+        others: Places in q of the others.
     """
 
     arm_angle = None
@@ -95,16 +98,17 @@ class HeldForm:
         Raises:
             NotApplicable: The other joints have no closed form.
         """
-        self._problem, self._held = problem, list(held)
+        self._problem, self.held = problem, list(held)
         self.joints = tuple(problem.joints[k] for k in held)
         count = len(problem.joints)
-        self._others = [k for k in range(count) if k not in held]
+        self.others = [k for k in range(count) if k not in held]
         self._forms: dict[tuple[float, ...], RecognisedForm | GeneralForm] = {}
         self._sides = self._found_sides()
         is_outside = not self._sides.between
-        home = problem.home[self._held] if is_outside else self._samples[0, self._held]
+        home = problem.home[self.held] if is_outside else self._samples[0, self.held]
         form = self._form(tuple(home.tolist()))
         self.family, self.backwards = form.family, form.backwards
+        self.is_general = isinstance(form, GeneralForm)
         self.branches = form.branches if is_outside else ()
         self.choices = form.choices if is_outside else ()
 
@@ -112,7 +116,7 @@ class HeldForm:
         """Return every branch for each target, or the nearest; see `IKMethod`."""
         held, count = query.held, len(query.targets)
         assert held is not None
-        held = np.broadcast_to(held, (count, len(self._held)))
+        held = np.broadcast_to(held, (count, len(self.held)))
         inner = self._inner(query, held)
         found = self._at_values(inner, held, every=every)
         self._verify(found, query, held)
@@ -125,14 +129,14 @@ class HeldForm:
     def _inner(self, query: IKQuery, held: Array) -> IKQuery:
         """Return the query of the joints that are left, given ones at `h0`."""
         near, seed = (
-            None if q is None else np.ascontiguousarray(q[..., self._others])
+            None if q is None else np.ascontiguousarray(q[..., self.others])
             for q in (query.near, query.seed)
         )
         targets = query.targets
         if self._sides.before or self._sides.behind:
             moved = self._moved(held, np.ascontiguousarray(targets[:, 0]))
             targets = moved[:, np.newaxis]
-        home = self._problem.home[self._others]
+        home = self._problem.home[self.others]
         return query._replace(
             targets=targets, home=home, near=near, seed=seed, held=None, avoid=None
         )
@@ -140,7 +144,7 @@ class HeldForm:
     def _at_values(self, query: IKQuery, held: Array, *, every: bool) -> Candidates:
         """Return candidates of all joints, for targets of given values."""
         between = held[:, self._sides.between]
-        home = self._problem.home[self._held]
+        home = self._problem.home[self.held]
         if not self._sides.between:
             found = self._form(tuple(home.tolist())).candidates(query, every=every)
             return self._whole(found, held)
@@ -152,13 +156,13 @@ class HeldForm:
             form = self._form(tuple(home.tolist()))
             rows = np.flatnonzero(which == k)
             parts.append(form.candidates(query.at(rows), every=every))
-        found = _stacked(parts, len(self._others))
+        found = _stacked(parts, len(self.others))
         return self._whole(found.at(np.argsort(order, kind="stable")), held)
 
     @cached_property
     def _runs(self) -> list[tuple[slice, int]]:
         """Return runs of places in q of the other joints, and of theirs the first."""
-        ends = [-1, *sorted(self._held), len(self._problem.joints)]
+        ends = [-1, *sorted(self.held), len(self._problem.joints)]
         runs = [(slice(a + 1, b), a + 1 - k) for k, (a, b) in enumerate(pairwise(ends))]
         return [run for run in runs if run[0].start < run[0].stop]
 
@@ -168,7 +172,7 @@ class HeldForm:
         for places, k in self._runs:  # slices are much quicker than lists of places
             q[..., places] = found.q[..., k : k + places.stop - places.start]
         none = 0.0 * found.q[..., 0]  # NaN where there is no answer
-        for place, k in enumerate(self._held):
+        for place, k in enumerate(self.held):
             q[..., k] = held[:, place, np.newaxis] + none
         return Candidates(
             q=q,
@@ -185,7 +189,7 @@ class HeldForm:
         Where a given joint behind the others moves the origin of the tool's frame, the
         distance that remains of the target for `h0` is not that of the target.
         """
-        lower, upper = (ends[self._held] for ends in self._problem.limits)
+        lower, upper = (ends[self.held] for ends in self._problem.limits)
         beyond = (held < lower - SLACK) | (held > upper + SLACK)
         rows = np.flatnonzero(beyond.any(axis=1))
         if rows.size:
@@ -208,7 +212,7 @@ class HeldForm:
         form = self._forms.get(held)
         if form is None:
             problem, chosen = self._problem, self._problem.selection
-            places = [chosen.inputs[k] for k in self._held]
+            places = [chosen.inputs[k] for k in self.held]
             rest = list(chosen.rest)
             for k, x in zip(places, held, strict=True):
                 rest[k] = x
@@ -216,7 +220,7 @@ class HeldForm:
             if chosen.shapes and self._sides.between:
                 others = tuple(sorted({*others, *places}))
             left = chosen._replace(
-                inputs=tuple(chosen.inputs[k] for k in self._others),
+                inputs=tuple(chosen.inputs[k] for k in self.others),
                 rest=tuple(rest),
                 others=others,
             )
@@ -243,8 +247,8 @@ class HeldForm:
             raise NotApplicable("its joints move closed loops, or place several frames")
         sides, self._has_lever = _Sides([], [], []), False
         if len(problem.rows):  # limits of the others depend on where these are
-            return sides._replace(between=list(range(len(self._held))))
-        for place, k in enumerate(self._held):
+            return sides._replace(between=list(range(len(self.held))))
+        for place, k in enumerate(self.held):
             q, q0 = self._samples.copy(), self._samples.copy()
             q[:, k], q0[:, k] = q[0, k], problem.home[k]
             T, T0 = problem.fk(q)[:, 0], problem.fk(q0)[:, 0]
@@ -283,7 +287,7 @@ class HeldForm:
         def at(values: Any, held: Vector, places: list[int]) -> Pose:
             q: list[Number] = list(rest)
             for place in places:
-                q[self._held[place]] = held[place]
+                q[self.held[place]] = held[place]
             tree, whole = chosen.applied(problem.tree, q, values)
             (X,) = poses_of(tree, whole, [goal.frame], goal.relative_to)
             return X
@@ -300,7 +304,7 @@ class HeldForm:
                 X = X @ there.inverse() @ home
             return _rows_of(X, target)
 
-        shapes = {**chosen.shapes, "held": (len(self._held),), "target": (4, 4)}
+        shapes = {**chosen.shapes, "held": (len(self.held),), "target": (4, 4)}
         return trace(moved, name="held", outputs=("moved",), **shapes)
 
     def __repr__(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from armillary.errors import ModelError, ShapeError, unknown
 from armillary.ik.answer import answer
 from armillary.ik.avoidance import Avoidance
+from armillary.ik.branch_names import Words, branch_names
 from armillary.ik.closed_forms.family import NotApplicable
 from armillary.ik.free_joint import FreeJoint, free_joint
 from armillary.ik.general_form import GeneralForm
@@ -26,6 +27,7 @@ from armillary.ik.problem import IKProblem
 from armillary.ik.query import TOLERANCE, Tolerance, joint_vectors, query_of
 from armillary.ik.recognised_form import RecognisedForm, has_free_elbow
 from armillary.ik.solution import Answers, Solution
+from armillary.ik.targets import as_joints
 from armillary.ik.user_form import UserForm
 from armillary.kernel import Kernel
 from armillary.kernel.search import SearchOptions
@@ -145,6 +147,40 @@ class InverseKinematics:
             self._held_forms[held] = form
         return form
 
+    def branch(self, q: Any, *, redundancy: Sequence[str] = ()) -> Words:
+        """Return the name of the branch that joint positions are on.
+
+        It stays the same along a motion that passes no singularity of the arm, of its
+        position or of its rotation; with an arm angle or given joints, of the others.
+        Of six joints with any axes it is the sign of det J, J with the linear rows
+        first, which several answers to a pose share.
+
+        Args:
+            q: Joint positions [m or rad], shape (..., n).
+            redundancy: Joints that are given, by name.
+
+        Returns:
+            Words in the order of `closed.choices`, shape (..., c).
+
+        Raises:
+            ShapeError: q is not n numbers, or holds NaN.
+            ModelError: There is no closed form.
+        """
+        vectors = as_joints(q, "q", len(self.joints))
+        if np.isnan(vectors).any():
+            raise ShapeError("q must contain joint positions, not NaN.")
+        form = self.closed
+        if redundancy:
+            form = self.closed_given(*redundancy)
+        if form is None or not form.branches:
+            why = self.why_not_closed
+            if form is not None:
+                why = "a given joint is between the others, or the form has one branch"
+            raise ModelError(f"Branches have names in closed forms only: {why}.")
+        rows = vectors.reshape(-1, len(self.joints))
+        names = branch_names(self._problem, form, rows)
+        return names.reshape(*vectors.shape[:-1], -1)
+
     def _answered(self, target: Any, near: Any, *, explain: bool) -> Solution | None:
         """Return the answer to one target that is found at once, if there is one."""
         method = self._quick_method
@@ -232,7 +268,14 @@ class InverseKinematics:
                 angle is given and the arm has none, or needed and not given.
         """
         if (
-            seed is arm_angle is redundancy is method is search_options is threads is timeout is None
+            seed
+            is arm_angle
+            is redundancy
+            is method
+            is search_options
+            is threads
+            is timeout
+            is None
             and bases is None
             and tolerance is TOLERANCE
             and random_seed == 0
