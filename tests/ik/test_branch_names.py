@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -68,13 +69,13 @@ def passed(ik: InverseKinematics, slopes: Slopes, given: tuple[str, ...]) -> int
     return len(rows)
 
 
-ARMS: dict[str, tuple[Callable[[], Cell], dict[str, str], tuple[str, ...]]] = {
+ARMS: dict[str, tuple[Callable[[], Cell], dict[str, Any], tuple[str, ...]]] = {
     **{
         kind: (lambda kind=kind: wrists(kind), {}, ())
         for kind in ("elbow", "meeting 12", "three parallel")
     },
     "arm angle": (lambda: seven("skew"), {}, ()),
-    "any axes": (lambda: test_general_six.ARMS["random 1"].cell(), {}, ()),
+    "any axes": (test_general_six.ARMS["random 1"].cell, {}, ()),
     "scara": (test_fewer_joints.scara, {}, ()),
     "wrist": (lambda: test_fewer_joints.random_arm("rrrp"), {}, ()),
     "point": (lambda: test_point.random_arm("elbow"), {"rotation": ""}, ()),
@@ -92,7 +93,7 @@ def test_a_name_changes_at_singularities_only(name: str) -> None:
     # answers are on the branches that they are called by
     most = np.clip(cell.limits[1], 0.0, 3.0)
     q = np.random.default_rng(3).uniform(-most, most, (20, len(most)))
-    options: dict[str, object] = {}
+    options: dict[str, Any] = {}
     if given:
         options["redundancy"] = {"l6": q[:, 6]}
     elif ik.closed is not None and ik.closed.arm_angle is not None:

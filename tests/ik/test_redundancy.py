@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -14,9 +16,9 @@ from arms import TAU, arm_of_axes, turned_apart
 X, Y, Z = np.eye(3)
 
 
-def franka(*, tool: Pose | None = None, limit: object = np.pi) -> Cell:
+def franka(*, tool: Pose | None = None, limit: Any = np.pi) -> Cell:
     """Return the arm of a Panda or FR3 by its data sheet: an offset wrist."""
-    axes = [Z, Y, Z, -Y, Z, -Y, -Z]
+    axes = np.array([Z, Y, Z, -Y, Z, -Y, -Z])
     x = [0.0, 0.0, 0.0, 0.0825, 0.0, 0.0, 0.088]
     z = [0.333, 0.333, 0.649, 0.649, 1.033, 1.033, 1.033]
     points = np.column_stack([x, np.zeros(7), z])
@@ -149,7 +151,7 @@ def test_a_joint_between_the_others_may_be_given() -> None:
 
 
 def test_several_joints_may_be_given() -> None:
-    axes = [X, Z, Y, Z, -Y, Z, -Y, -Z]
+    axes = np.array([X, Z, Y, Z, -Y, Z, -Y, -Z])
     seven = franka()
     points = np.zeros((8, 3))
     x, z = [0.0, 0.0, 0.0, 0.0825, 0.0, 0.0, 0.088], [0.333, 0.333, 0.649, 0.649]
@@ -248,7 +250,8 @@ def test_what_cannot_be_given_is_refused() -> None:
     with pytest.raises(ModelError, match="by the names of joints"):
         ik.all(target, redundancy={})
     with pytest.raises(ModelError, match="by the names of joints"):
-        ik(target, redundancy=[0.0])
+        wrong: Any = [0.0]
+        ik(target, redundancy=wrong)
     with pytest.raises(ModelError, match="exclude each other"):
         ik.all(target, redundancy={"l6": 0.0}, method="numeric")
     with pytest.raises(ModelError, match="exclude each other"):

@@ -2,15 +2,15 @@
 
 A branch of a formula is known by signs of quantities that vanish only where the arm is
 singular. Of six joints with any axes such quantities are not known, and may not exist:
-some arms lead from one answer of a pose to another without passing a singularity (Wenger
-2007, cuspidal robots). What stays is the sign of det J, J with rows of the linear and
-then of the angular velocity. As many answers to a regular pose have the one sign as the
-other, since the poses that an arm reaches are bounded: its map has degree 0.
+some arms lead from one answer of a pose to another without passing a singularity
+(Wenger 2007, cuspidal robots). What stays is the sign of det J, J with rows of the
+linear and then of the angular velocity. As many answers to a regular pose have the one
+sign as the other: the poses that an arm reaches are bounded, so its map has degree 0.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -68,7 +68,7 @@ def problem_jacobian(problem: IKProblem) -> AnyKernel:
 def _jacobian(problem: IKProblem) -> Kernel:
     (goal,), chosen = problem.goals, problem.selection
 
-    def equations(*inputs: object) -> object:
+    def equations(*inputs: Any) -> Any:
         *values, q = inputs
         tree, whole = chosen.applied(problem.tree, q, values)
         to = goal.relative_to

@@ -1,18 +1,18 @@
 """Ways of an arm with one joint more than a pose needs, through a graph of layers.
 
-One joint f is given in turn, so that the others have a closed form (`held_joints.py`).
-Each of K poses along the path has a layer of nodes (f, branch), f on a grid. A way of
-least sum of squared steps leads through them (Viterbi 1967), from a node to those of the
-next layer whose f is at most a few grid steps away; then f is on a finer grid around the
-way, twice. Between the K poses f is interpolated, and of the branches there the one near
-the way is taken: each pose takes one evaluation of a closed form.
+One joint f is given, so that the others have a closed form (`held_joints.py`). Each of
+K poses along the path has a layer of nodes (f, branch), f on a grid. A way of least sum
+of squared steps leads through them (Viterbi 1967), from a node to those of the next
+layer whose f is at most a few grid steps away; then f is on a finer grid around the
+way, twice. Between the K poses f is interpolated, and of the branches there the one
+near the way is taken: each pose takes one evaluation of a closed form.
 """
 
 from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -117,7 +117,7 @@ class FreeJoint:
     def _at(self, query: IKQuery, values: Array, *, every: bool) -> Candidates:
         """Return candidates for each target at its values, shape (count, V)."""
         count, width = values.shape
-        rows = np.repeat(np.arange(count), width)
+        rows: Whole = np.repeat(np.arange(count, dtype=np.int64), width)
         held = np.ascontiguousarray(values).reshape(-1, 1)
         found = self._form.candidates(query.at(rows, held=held), every=every)
         return Candidates(
@@ -172,10 +172,9 @@ class FreeJoint:
                 values[0] = start[k]
             q = self._through(query.at(keys), values, most, start, len(AROUND) - 1)
             spacing /= FINER
-        near = np.stack(
-            [np.interp(np.arange(count), keys, column) for column in q.T], axis=1
-        )
-        near = self._problem.within(near)
+        every: Array = np.arange(count, dtype=np.float64)
+        columns: list[Array] = [np.interp(every, keys, column) for column in q.T]
+        near: Array = self._problem.within(np.stack(columns, axis=1))
         held = np.ascontiguousarray(near[:, k, None])
         found = self._form.candidates(query._replace(near=near, held=held))
         found = found.nearest(near)
@@ -211,7 +210,8 @@ class FreeJoint:
             cost = np.where(ok[0], size * size + JUMP * (size > NEXT), np.inf)
         sources = self._sources(width, branches, reach)
         steps = self._steps(q, most, sources)
-        places = np.arange(width * branches).reshape(width, branches)
+        numbers: Whole = np.arange(width * branches, dtype=np.int64)
+        places = numbers.reshape(width, branches)
         back = np.zeros((layers, width, branches), np.int64)
         for t in range(1, layers):
             if not ok[t].any():  # the way goes on from what is known
@@ -259,7 +259,7 @@ class FreeJoint:
         layers, *nodes, n = q.shape
         numbers = np.ascontiguousarray(np.moveaxis(q, 3, 0), dtype=np.float32)
         numbers = numbers.reshape(n, layers, -1)
-        largest: Array = np.zeros((), np.float32)
+        largest: npt.NDArray[Any] = np.zeros((), np.float32)
         for one, turns in zip(numbers, self._turns, strict=True):
             step = one[:-1].take(sources, axis=1)
             step -= one[1:].reshape(layers - 1, *nodes, 1)

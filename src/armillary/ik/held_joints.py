@@ -1,13 +1,13 @@
 """Closed forms of arms with more joints than a pose needs, some of them given.
 
-With r joints h given and the others q, the pose is T(q, h). A given joint outside of the
+With joints h given and the others q, the pose is T(q, h). A given joint outside of the
 others, as the last of an arm or the track under it, moves the whole pose:
 
     T(q, h) = L(h) T(q, h0)   or   T(q, h) = T(q, h0) R(h),
 
 so a target X for h is the target L(h)^-1 X R(h)^-1 for h0, and one closed form serves
-every value. L and R are found as T(q0, h) T(q0, h0)^-1 and T(q0, h0)^-1 T(q0, h) at any
-q0. A given joint between the others changes the arm: it has a closed form for each value.
+every value. L and R are T(q0, h) T(q0, h0)^-1 and T(q0, h0)^-1 T(q0, h) at any q0. A
+given joint between the others changes the arm: it has a closed form for each value.
 """
 
 from __future__ import annotations
@@ -294,15 +294,14 @@ class HeldForm:
 
         def moved(*inputs: Any) -> list[list[Number]]:
             *values, held, target = inputs
-            X = Pose.from_matrix(target)
-            home = at(values, held, [])
+            pose, home = Pose.from_matrix(target), at(values, held, [])
             if self._sides.before:
                 there = at(values, held, self._sides.before)
-                X = home @ there.inverse() @ X
+                pose = home @ there.inverse() @ pose
             if self._sides.behind:
                 there = at(values, held, self._sides.behind)
-                X = X @ there.inverse() @ home
-            return _rows_of(X, target)
+                pose = pose @ there.inverse() @ home
+            return _rows_of(pose, target)
 
         shapes = {**chosen.shapes, "held": (len(self.held),), "target": (4, 4)}
         return trace(moved, name="held", outputs=("moved",), **shapes)

@@ -243,6 +243,9 @@ class InverseKinematics:
             arm_angle: Where the elbow of an arm of seven joints is to be [rad], shape
                 (...), see `closed.arm_angle`; by default where it is at `near`, or if
                 limits forbid that, where the answer is nearest of 15 others.
+            redundancy: Positions of joints by their names [m or rad], each of shape ()
+                or (...), which broadcast with the batch of targets: these joints are
+                given, and the others answer in closed form; see `closed_given`.
             bases: Poses of bases in the world by the names of their manipulators, shape
                 (..., 4, 4): where each stands for each target, in place of where it is
                 in the state, also for the collision check. The answer to a row is that
@@ -264,8 +267,9 @@ class InverseKinematics:
         Raises:
             ShapeError: A shape does not fit, or a tolerance or timeout is not above 0.
             UnknownName: There is no such method.
-            ModelError: `closed` is asked for and there is no closed form; or an arm
-                angle is given and the arm has none, or needed and not given.
+            ModelError: `closed` is asked for and there is no closed form; an arm angle
+                is given and the arm has none, or needed and not given; or with joints
+                given by `redundancy` the others have no closed form.
         """
         if (
             seed
@@ -303,7 +307,7 @@ class InverseKinematics:
         forms = self._forms(method, arm_angle, redundancy)
         return Solution(answer(forms, self.numeric, query), query.batch)
 
-    def all(
+    def all(  # noqa: PLR0913
         self,
         targets: Any,
         *,
@@ -328,6 +332,7 @@ class InverseKinematics:
                 this as it can be, shape (..., n); by default to zero.
             arm_angle: Where the elbow of an arm of seven joints is to be [rad], shape
                 (...), see `closed.arm_angle`; its closed form needs one.
+            redundancy: As for a call.
             bases: As for a call.
             tolerance: As for a call.
             method: As for a call.
@@ -337,8 +342,9 @@ class InverseKinematics:
         Raises:
             ShapeError: A shape does not fit, or a tolerance or timeout is not above 0.
             UnknownName: There is no such method.
-            ModelError: `closed` is asked for and there is no closed form; or an arm
-                angle is given and the arm has none, or needed and not given.
+            ModelError: `closed` is asked for and there is no closed form; an arm angle
+                is given and the arm has none, or needed and not given; or with joints
+                given by `redundancy` the others have no closed form.
         """
         plain = near is arm_angle is redundancy is method is timeout is bases is None
         if plain and tolerance is TOLERANCE:
@@ -395,6 +401,7 @@ class InverseKinematics:
                 singular poses, or a function of q, shape (n,), to a number that is to
                 be small; it is traced and compiled as a joint's `pose` is.
             arm_angle: As for a call; by default it is free.
+            redundancy: As for a call; by default it is free.
             bases: As for a call.
             tolerance: As for a call.
             method: As for a call.
@@ -430,7 +437,7 @@ class InverseKinematics:
         forms = [] if query.can_search else self._forms(method, arm_angle, redundancy)
         return Solution(answer(forms, self.numeric, query), query.batch)
 
-    def path(
+    def path(  # noqa: PLR0913
         self,
         targets: Any,
         *,
@@ -456,6 +463,7 @@ class InverseKinematics:
             start: Joint positions to come from, shape (n,); where the first pose is far
                 from them, it counts as a jump.
             arm_angle: As for a call, shape () or (k,); by default it is free.
+            redundancy: As for a call, each of shape () or (k,); by default it is free.
             tolerance: As for a call.
             method: As for a call; by default both.
             largest_step: A joint that moves by more between neighbours has jumped in

@@ -27,6 +27,7 @@ import numpy.typing as npt
 from armillary.ik.answer import answer
 from armillary.ik.free_joint import free_joint
 from armillary.ik.general_form import GeneralForm
+from armillary.ik.held_joints import HeldForm
 from armillary.ik.method import Candidates
 from armillary.ik.numeric import NumericSearch
 from armillary.ik.path import Path, best_of, judged
@@ -65,7 +66,7 @@ class PathPlanner:
         largest_step: Above which a step is a jump [m or rad].
     """
 
-    forms: Sequence[RecognisedForm | GeneralForm | UserForm]
+    forms: Sequence[RecognisedForm | GeneralForm | UserForm | HeldForm]
     numeric: NumericSearch
     query: IKQuery
     largest_step: float

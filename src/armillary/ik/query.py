@@ -193,7 +193,7 @@ def _with_held(
         ShapeError: The shapes do not broadcast, or a position is not finite.
     """
     given: Any = redundancy
-    if not isinstance(given, Mapping) or not redundancy:
+    if not (isinstance(given, Mapping) and len(redundancy)):
         raise ModelError(
             "redundancy= takes positions by the names of joints, such as "
             f"{{'joint7': 0.3}}, not {printable(repr(given))}."
@@ -205,8 +205,8 @@ def _with_held(
         shapes = ", ".join(str(x.shape) for x in values)
         raise ShapeError(
             f"redundancy= of shape {shapes} does not fit targets of batch {batch}: one "
-            "must broadcast to the other, as targets of shape (k, 1, 4, 4) and m values "
-            "do to a batch (k, m)."
+            "must broadcast to the other, as targets of shape (k, 1, 4, 4) and m "
+            "values do to a batch (k, m)."
         ) from error
     held = np.stack([np.broadcast_to(x, shape) for x in values], axis=-1)
     if not np.isfinite(held).all():
