@@ -248,7 +248,7 @@ class FreeJoint:
         shape = width, branches, len(shifts) * branches
         return np.broadcast_to(before.reshape(width, 1, -1), shape)
 
-    def _steps(self, q: Array, most: Array, sources: Whole) -> Array:
+    def _steps(self, q: Array, most: Array, sources: Whole) -> npt.NDArray[Any]:
         """Return the costs of steps to nodes of the next layer, (K - 1, G, b, m).
 
         Args:

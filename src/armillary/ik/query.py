@@ -193,10 +193,10 @@ def _with_held(
         ShapeError: The shapes do not broadcast, or a position is not finite.
     """
     given: Any = redundancy
-    if not (isinstance(given, Mapping) and len(redundancy)):
+    if not isinstance(given, Mapping) or not redundancy:
         raise ModelError(
             "redundancy= takes positions by the names of joints, such as "
-            f"{{'joint7': 0.3}}, not {printable(repr(given))}."
+            f"{{'joint7': 0.3}}, not {printable(repr(redundancy))}."
         )
     values = [as_reals(x, f"redundancy of {name!r}") for name, x in redundancy.items()]
     try:
