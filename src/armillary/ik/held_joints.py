@@ -61,7 +61,7 @@ def recognised(problem: IKProblem) -> RecognisedForm | GeneralForm:
     return RecognisedForm(problem, arm)
 
 
-class _Sides(NamedTuple):
+class _HeldSides(NamedTuple):
     """Where given joints are: places among those given.
 
     Attributes:
@@ -240,12 +240,12 @@ class HeldForm:
         shape = SAMPLES, len(problem.joints)
         return np.random.default_rng(0).uniform(*problem.start_range, shape)
 
-    def _found_sides(self) -> _Sides:
+    def _found_sides(self) -> _HeldSides:
         """Return where the given joints are, by the poses that they lead to."""
         problem = self._problem
         if problem.selection.passive or len(problem.goals) != 1:
             raise NotApplicable("its joints move closed loops, or place several frames")
-        sides, self._has_lever = _Sides([], [], []), False
+        sides, self._has_lever = _HeldSides([], [], []), False
         if len(problem.rows):  # limits of the others depend on where these are
             return sides._replace(between=list(range(len(self.held))))
         for place, k in enumerate(self.held):
