@@ -160,15 +160,14 @@ class InverseKinematics:
             redundancy: Joints that are given, by name.
 
         Returns:
-            Words in the order of `closed.choices`, shape (..., c).
+            Words in the order of `closed.choices`, shape (..., c); empty where q is not
+            finite.
 
         Raises:
-            ShapeError: q is not n numbers, or holds NaN.
+            ShapeError: q is not n numbers.
             ModelError: There is no closed form.
         """
         vectors = as_joints(q, "q", len(self.joints))
-        if np.isnan(vectors).any():
-            raise ShapeError("q must contain joint positions, not NaN.")
         form = self.closed
         if redundancy:
             form = self.closed_given(*redundancy)
@@ -178,7 +177,10 @@ class InverseKinematics:
                 why = "a given joint is between the others, or the form has one branch"
             raise ModelError(f"Branches have names in closed forms only: {why}.")
         rows = vectors.reshape(-1, len(self.joints))
-        names = branch_names(self._problem, form, rows)
+        finite = np.isfinite(rows).all(axis=1)
+        some = branch_names(self._problem, form, rows[finite])
+        names = np.zeros((len(rows), some.shape[1]), some.dtype)
+        names[finite] = some
         return names.reshape(*vectors.shape[:-1], -1)
 
     def _answered(self, target: Any, near: Any, *, explain: bool) -> Solution | None:
