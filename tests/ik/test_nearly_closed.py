@@ -14,7 +14,9 @@ from arms import turned_apart
 
 from .test_closed import Lines, backwards, cell_of, random_lines
 
-SIZES = 1e-6, 1e-3, 5e-3
+SHARES = {1e-6: 0.3, 1e-3: 0.5, 5e-3: 0.8}
+"""How far axes are off, and for which part of hard targets the formula may not do."""
+
 KINDS = "elbow, right angles", "meeting 12", "three parallel, right angles"
 
 
@@ -44,7 +46,7 @@ def hard(cell: Cell) -> np.ndarray:
     return q
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", SHARES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_nominal_formula_finds_what_the_general_solver_does(
     kind: str, size: float, monkeypatch: pytest.MonkeyPatch
@@ -64,7 +66,7 @@ def test_the_nominal_formula_finds_what_the_general_solver_does(
     monkeypatch.setattr(general, "solve", counted)
     ik = cell.ik("tool")
     found = ik.all(targets)
-    assert sum(asked) < 0.5 * len(q)  # most targets need the formula alone
+    assert sum(asked) < SHARES[size] * len(q)  # the others need the formula alone
     monkeypatch.setattr(solver, "solve", solve)
     expected = ik.all(targets)
     sure = found.complete & expected.complete
