@@ -273,3 +273,18 @@ def test_whole_turns_of_a_given_joint_are_kept() -> None:
     found = cell.ik("tool").all(cell.fk("tool")(q), redundancy={"l6": turned})
     assert (found.q[..., 6] == turned[:, None])[found.success].all()
     assert own_error(found, q) < 1e-6
+
+
+def test_far_from_near_no_branch_at_any_value_is_much_nearer() -> None:
+    cell = franka(limit=2.8)
+    rng = np.random.default_rng(6)
+    q, near = rng.uniform(-2.8, 2.8, (2, 12, 7))
+    targets = cell.fk("tool")(q)
+    ik = cell.ik("tool")
+    found = ik(targets, near=near)
+    assert found.success.all()
+    values = np.linspace(-2.8, 2.8, 281)
+    every = ik.all(targets[:, None], redundancy={"l6": values}, near=near[:, None])
+    steps = np.sqrt(((every.q - near[:, None, None]) ** 2).sum(axis=3))
+    least = np.where(every.success, steps, np.inf).min(axis=(1, 2))
+    assert (np.linalg.norm(found.q - near, axis=1) < 1.2 * least).all()
