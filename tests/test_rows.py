@@ -63,7 +63,7 @@ WITHOUT_ROWS: Mapping[str, str] = {
         rigid_with roadmap rules samples scaled shot tree twist velocity_limits view
         with_collisions with_parameters
     """,
-    "ik.": "avoiding cell closed path why_not_closed",
+    "ik.": "avoiding cell closed closed_given path why_not_closed",
     "differential_ik.": "for_purpose gain limited purpose state then",
     "collision.": """
         approach_rates contacts edge_columns edge_proof_columns is_exact margin
@@ -506,6 +506,7 @@ TABLE: Mapping[str, tuple[Callable[[], Cell], Callable[[Rows], Case]]] = {
     ),
     "ik, searched": (planar, lambda a: of_solver(numeric(whole(a)), a.targets)),
     "ik.all, closed": (planar, lambda a: of_all(whole(a), a.targets)),
+    "ik.branch": (planar, lambda a: Case(whole(a).branch, (a.q,))),
     "ik.best, closed": (
         planar,
         lambda a: without_threads(

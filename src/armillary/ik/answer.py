@@ -19,8 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.ik.closed_forms.program import LEAST_STEP, NEARBY, STEEP
+from armillary.ik.free_joint import free_joint
 from armillary.ik.method import Candidates, IKMethod, residual_of
-from armillary.ik.numeric import NumericSearch
+from armillary.ik.numeric import CLOSE, NumericSearch
 from armillary.ik.problem import IKProblem
 from armillary.ik.query import IKQuery
 from armillary.ik.reason import (
@@ -54,7 +55,7 @@ def answer(
         query: The targets.
     """
     if not forms:
-        return numeric.candidates(query)
+        return _nearer(numeric.candidates(query), numeric, query)
     first, *others = forms
     candidates = first.candidates(query)
     if candidates.settled:
@@ -65,7 +66,8 @@ def answer(
     if (candidates.reason == OUT_OF_REACH).all():  # nothing is tried
         _put_at_limits(candidates, problem, query, wanted)
         return candidates
-    if query.near is not None and problem.can_search:
+    can_search = problem.can_search and query.can_search
+    if query.near is not None and problem.can_search and query.held is None:
         candidates = _approached(candidates, numeric, query, wanted)
         if candidates.success.all():
             return candidates
@@ -73,22 +75,45 @@ def answer(
     blocked = reason == LIMITS
     touching = reason == IN_COLLISION
     doubt = reason == NOT_FOUND
-    if problem.can_search and query.arm_angle is None:
+    if can_search:
         _met_at_limits(candidates, numeric, query)
         blocked = candidates.reason[:, 0] == LIMITS
     _put_at_limits(candidates, problem, query, wanted)
     doubt = doubt | (blocked & ~candidates.complete)
     rows = np.flatnonzero(doubt)
-    # a search would not keep a given arm angle
-    if rows.size and query.arm_angle is None and (others or problem.can_search):
+    if rows.size and query.can_search and (others or problem.can_search):
         left = query.at(rows, near=None, seed=candidates.q[rows, 0])
         candidates.take(rows, answer(others, numeric, left))
         found_there = succeeded(reason) | (reason == IN_COLLISION)
         reason[blocked & ~found_there] = LIMITS
     rows = np.flatnonzero(touching & ~candidates.complete)
-    if rows.size and query.arm_angle is None:
+    if rows.size and query.can_search:
         _search_free(candidates, numeric, query, rows)
     return candidates
+
+
+def _nearer(found: Candidates, numeric: NumericSearch, query: IKQuery) -> Candidates:
+    """Return what a search found, nearer answers where a free joint may be given.
+
+    They are sought for answers far from `near`, which local searches do not find.
+    """
+    if query.near is None or query.deadline or query.search_options is not None:
+        return found
+    near = np.clip(query.near, *numeric.problem.finite_limits)
+    steps = ((found.q[:, 0] - near) ** 2).sum(axis=1)
+    far = np.flatnonzero(found.success[:, 0] & (steps > CLOSE**2))
+    if not far.size:
+        return found
+    free = free_joint(numeric.problem)
+    if free is None or not free.is_quick:
+        return found
+    others = free.candidates(query.at(far))
+    better = others.success[:, 0] & (
+        ((others.q[:, 0] - (near if near.ndim == 1 else near[far])) ** 2).sum(axis=1)
+        < steps[far]
+    )
+    found.take(far[better], others, better)
+    return found
 
 
 def _approached(

@@ -18,7 +18,8 @@ from armillary.ik.avoidance import marked, nearest_free
 from armillary.ik.closed_forms.branch import SLACK, ArmProblem
 from armillary.ik.closed_forms.family import NotApplicable
 from armillary.ik.closed_forms.general_6r.geometry import SixAxes
-from armillary.ik.closed_forms.general_6r.solver import MOST, SixAxesSolver
+from armillary.ik.closed_forms.general_6r.nominal import solver_of
+from armillary.ik.closed_forms.general_6r.solver import MOST
 from armillary.ik.closed_forms.program import (
     LEAST_STEP,
     NEARBY,
@@ -66,14 +67,14 @@ class GeneralForm:
     Attributes:
         family: What such arms are called.
         branches: The names of the answers to a target: their numbers. They do not
-            stay the same along a path.
-        choices: Empty.
+            stay the same along a path; `ik.branch` says what does.
+        choices: What that is.
         backwards: False.
         arm_angle: None.
         values: Of the first inputs of its programs: what else the state decides.
     """
 
-    choices: tuple[str, ...] = ()
+    choices = ("sign: plus where det J > 0, else minus",)
     backwards = False
     arm_angle = None
     branches = tuple((str(k + 1),) for k in range(MOST))
@@ -90,7 +91,7 @@ class GeneralForm:
         axes = arm.closed.arm
         assert isinstance(axes, SixAxes)
         try:
-            self._solver = SixAxesSolver(axes)
+            self._solver = solver_of(axes)
         except NotApplicable as unfit:
             reasons = (*arm.closed.others, str(unfit))
             raise NotApplicable("; ".join(reasons)) from unfit

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -12,9 +12,11 @@ import numpy.typing as npt
 from armillary.errors import ModelError, ShapeError, unknown
 from armillary.ik.answer import answer
 from armillary.ik.avoidance import Avoidance
+from armillary.ik.branch_names import Words, branch_names
 from armillary.ik.closed_forms.family import NotApplicable
-from armillary.ik.closed_forms.recognise import GENERAL_SIX
+from armillary.ik.free_joint import FreeJoint, free_joint
 from armillary.ik.general_form import GeneralForm
+from armillary.ik.held_joints import HeldForm, held_of, recognised
 from armillary.ik.legs import rod_form
 from armillary.ik.moved_bases import with_bases
 from armillary.ik.numeric import NumericSearch
@@ -23,8 +25,9 @@ from armillary.ik.path import Path
 from armillary.ik.path_planner import PathPlanner
 from armillary.ik.problem import IKProblem
 from armillary.ik.query import TOLERANCE, Tolerance, joint_vectors, query_of
-from armillary.ik.recognised_form import RecognisedForm, arm_problem, has_free_elbow
+from armillary.ik.recognised_form import RecognisedForm, has_free_elbow
 from armillary.ik.solution import Answers, Solution
+from armillary.ik.targets import as_joints
 from armillary.ik.user_form import UserForm
 from armillary.kernel import Kernel
 from armillary.kernel.search import SearchOptions
@@ -70,6 +73,7 @@ class InverseKinematics:
             raise ModelError("A closed form places one frame, with its full pose.")
         self._user_form = None if own is None else UserForm(problem, own)
         self._purposes: dict[str, Kernel] = {}
+        self._held_forms: dict[tuple[int, ...], HeldForm] = {}
         self.joints = problem.joints
         self.goals = problem.goals
         self.numeric = NumericSearch(problem)
@@ -116,6 +120,69 @@ class InverseKinematics:
         """Return what keeps the arm from having a closed form, empty where it has."""
         return self._form if isinstance(self._form, str) else ""
 
+    def closed_given(self, *joints: str) -> HeldForm:
+        """Return the closed form of an arm of which some joints are given.
+
+        Calls with `redundancy=` use it; its `branches` and `choices` name the answers.
+
+        Args:
+            joints: Their names, bare or qualified.
+
+        Raises:
+            UnknownName: A joint does not exist.
+            ModelError: A joint is not among those that are found, or the others have no
+                closed form; the message says why.
+        """
+        held = held_of(self._problem, joints)
+        form = self._held_forms.get(held)
+        if form is None:
+            try:
+                form = HeldForm(self._problem, held)
+            except NotApplicable as unfit:
+                given = ", ".join(map(repr, joints)) or "no joint"
+                raise ModelError(
+                    f"With {given} given, the other joints have no closed form: "
+                    f"{unfit}."
+                ) from unfit
+            self._held_forms[held] = form
+        return form
+
+    def branch(self, q: Any, *, redundancy: Sequence[str] = ()) -> Words:
+        """Return the name of the branch that joint positions are on.
+
+        It stays the same along a motion that passes no singularity of the arm, of its
+        position or of its rotation; with an arm angle or given joints, of the others.
+        Of six joints with any axes it is the sign of det J, J with the linear rows
+        first, which several answers to a pose share.
+
+        Args:
+            q: Joint positions [m or rad], shape (..., n).
+            redundancy: Joints that are given, by name.
+
+        Returns:
+            Words in the order of `closed.choices`, shape (..., c); empty where q is not
+            finite.
+
+        Raises:
+            ShapeError: q is not n numbers.
+            ModelError: There is no closed form.
+        """
+        vectors = as_joints(q, "q", len(self.joints))
+        form = self.closed
+        if redundancy:
+            form = self.closed_given(*redundancy)
+        if form is None or not form.branches:
+            why = self.why_not_closed
+            if form is not None:
+                why = "a given joint is between the others, or the form has one branch"
+            raise ModelError(f"Branches have names in closed forms only: {why}.")
+        rows = vectors.reshape(-1, len(self.joints))
+        finite = np.isfinite(rows).all(axis=1)
+        some = branch_names(self._problem, form, rows[finite])
+        names = np.zeros((len(rows), some.shape[1]), some.dtype)
+        names[finite] = some
+        return names.reshape(*vectors.shape[:-1], -1)
+
     def _answered(self, target: Any, near: Any, *, explain: bool) -> Solution | None:
         """Return the answer to one target that is found at once, if there is one."""
         method = self._quick_method
@@ -140,10 +207,7 @@ class InverseKinematics:
         try:
             if problem.selection.passive:
                 return UserForm(problem, rod_form(problem))
-            arm = arm_problem(problem)
-            if arm.closed.family is GENERAL_SIX:
-                return GeneralForm(problem, arm)
-            return RecognisedForm(problem, arm)
+            return recognised(problem)
         except NotApplicable as unfit:
             return str(unfit)
 
@@ -154,6 +218,7 @@ class InverseKinematics:
         seed: Any = None,
         near: Any = None,
         arm_angle: Any = None,
+        redundancy: Mapping[str, Any] | None = None,
         bases: Mapping[str, Any] | None = None,
         tolerance: Tolerance = TOLERANCE,
         method: str | None = None,
@@ -180,6 +245,9 @@ class InverseKinematics:
             arm_angle: Where the elbow of an arm of seven joints is to be [rad], shape
                 (...), see `closed.arm_angle`; by default where it is at `near`, or if
                 limits forbid that, where the answer is nearest of 15 others.
+            redundancy: Positions of joints by their names [m or rad], each of shape ()
+                or (...), which broadcast with the batch of targets: these joints are
+                given, and the others answer in closed form; see `closed_given`.
             bases: Poses of bases in the world by the names of their manipulators, shape
                 (..., 4, 4): where each stands for each target, in place of where it is
                 in the state, also for the collision check. The answer to a row is that
@@ -201,11 +269,19 @@ class InverseKinematics:
         Raises:
             ShapeError: A shape does not fit, or a tolerance or timeout is not above 0.
             UnknownName: There is no such method.
-            ModelError: `closed` is asked for and there is no closed form; or an arm
-                angle is given and the arm has none, or needed and not given.
+            ModelError: `closed` is asked for and there is no closed form; an arm angle
+                is given and the arm has none, or needed and not given; or with joints
+                given by `redundancy` the others have no closed form.
         """
         if (
-            seed is arm_angle is method is search_options is threads is timeout is None
+            seed
+            is arm_angle
+            is redundancy
+            is method
+            is search_options
+            is threads
+            is timeout
+            is None
             and bases is None
             and tolerance is TOLERANCE
             and random_seed == 0
@@ -219,6 +295,7 @@ class InverseKinematics:
             near=near,
             seed=seed,
             arm_angle=arm_angle,
+            redundancy=redundancy,
             tolerance=tolerance,
             timeout=timeout,
             search_options=search_options,
@@ -229,15 +306,16 @@ class InverseKinematics:
         )
         if bases is not None:
             query = with_bases(self._problem, query, bases)
-        forms = self._forms(method, arm_angle)
+        forms = self._forms(method, arm_angle, redundancy)
         return Solution(answer(forms, self.numeric, query), query.batch)
 
-    def all(
+    def all(  # noqa: PLR0913
         self,
         targets: Any,
         *,
         near: Any = None,
         arm_angle: Any = None,
+        redundancy: Mapping[str, Any] | None = None,
         bases: Mapping[str, Any] | None = None,
         tolerance: Tolerance = TOLERANCE,
         method: str | None = None,
@@ -256,6 +334,7 @@ class InverseKinematics:
                 this as it can be, shape (..., n); by default to zero.
             arm_angle: Where the elbow of an arm of seven joints is to be [rad], shape
                 (...), see `closed.arm_angle`; its closed form needs one.
+            redundancy: As for a call.
             bases: As for a call.
             tolerance: As for a call.
             method: As for a call.
@@ -265,10 +344,11 @@ class InverseKinematics:
         Raises:
             ShapeError: A shape does not fit, or a tolerance or timeout is not above 0.
             UnknownName: There is no such method.
-            ModelError: `closed` is asked for and there is no closed form; or an arm
-                angle is given and the arm has none, or needed and not given.
+            ModelError: `closed` is asked for and there is no closed form; an arm angle
+                is given and the arm has none, or needed and not given; or with joints
+                given by `redundancy` the others have no closed form.
         """
-        plain = near is arm_angle is method is timeout is bases is None
+        plain = near is arm_angle is redundancy is method is timeout is bases is None
         if plain and tolerance is TOLERANCE:
             quick = self._quick_method
             if isinstance(quick, RecognisedForm | GeneralForm):
@@ -280,6 +360,7 @@ class InverseKinematics:
             targets,
             near=near,
             arm_angle=arm_angle,
+            redundancy=redundancy,
             tolerance=tolerance,
             timeout=timeout,
             starts=starts,
@@ -287,7 +368,7 @@ class InverseKinematics:
         )
         if bases is not None:
             query = with_bases(self._problem, query, bases)
-        first = [*self._forms(method, arm_angle), self.numeric][0]
+        first = [*self._forms(method, arm_angle, redundancy), self.numeric][0]
         if has_free_elbow(first, query):
             raise ModelError(
                 "This arm reaches a target in infinitely many ways: choose one angle "
@@ -302,6 +383,7 @@ class InverseKinematics:
         purpose: Purpose | str,
         *,
         arm_angle: Any = None,
+        redundancy: Mapping[str, Any] | None = None,
         bases: Mapping[str, Any] | None = None,
         tolerance: Tolerance = TOLERANCE,
         method: str | None = None,
@@ -321,6 +403,7 @@ class InverseKinematics:
                 singular poses, or a function of q, shape (n,), to a number that is to
                 be small; it is traced and compiled as a joint's `pose` is.
             arm_angle: As for a call; by default it is free.
+            redundancy: As for a call; by default it is free.
             bases: As for a call.
             tolerance: As for a call.
             method: As for a call.
@@ -339,28 +422,30 @@ class InverseKinematics:
             self._problem,
             targets,
             arm_angle=arm_angle,
+            redundancy=redundancy,
             tolerance=tolerance,
             timeout=timeout,
             explain=explain,
             starts=starts,
             avoid=self.avoid,
         )
-        first = [*self._forms(method, arm_angle), self.numeric][0]
+        first = [*self._forms(method, arm_angle, redundancy), *self._free(method)][0]
         if bases is not None:
             query = with_bases(self._problem, query, bases)
         candidates = first.candidates(query, every=True)
         q, some = least_of(candidates, query, kernel, self.numeric.local)
         # From answers the search takes no step; where there are none, it says why.
         query = query._replace(seed=np.where(some[:, None], q, query.home))
-        forms = [] if arm_angle is None else self._forms(None, arm_angle)
+        forms = [] if query.can_search else self._forms(method, arm_angle, redundancy)
         return Solution(answer(forms, self.numeric, query), query.batch)
 
-    def path(
+    def path(  # noqa: PLR0913
         self,
         targets: Any,
         *,
         start: Any = None,
         arm_angle: Any = None,
+        redundancy: Mapping[str, Any] | None = None,
         tolerance: Tolerance = TOLERANCE,
         method: str | None = None,
         largest_step: float = 0.5,
@@ -380,6 +465,7 @@ class InverseKinematics:
             start: Joint positions to come from, shape (n,); where the first pose is far
                 from them, it counts as a jump.
             arm_angle: As for a call, shape () or (k,); by default it is free.
+            redundancy: As for a call, each of shape () or (k,); by default it is free.
             tolerance: As for a call.
             method: As for a call; by default both.
             largest_step: A joint that moves by more between neighbours has jumped in
@@ -401,29 +487,38 @@ class InverseKinematics:
             self._problem,
             targets,
             arm_angle=arm_angle,
+            redundancy=redundancy,
             tolerance=tolerance,
             timeout=timeout,
             explain=explain,
             avoid=self.avoid,
         )
-        forms = self._forms(method, arm_angle)
+        forms = self._forms(method, arm_angle, redundancy)
         if len(query.batch) != 1:
             raise ShapeError(f"A path is one sequence of targets, not {query.batch}.")
         planner = PathPlanner(forms, self.numeric, query, largest_step)
         came = None
         if start is not None:
             came = joint_vectors(self._problem, start, "start", ())
-        only_closed = method == "closed" or arm_angle is not None
+        only_closed = method == "closed" or not query.can_search
         return (planner.branches if only_closed else planner.follow)(came)
 
     # inside
 
     def _forms(
-        self, method: str | None, arm_angle: Any
-    ) -> list[RecognisedForm | GeneralForm | UserForm]:
+        self,
+        method: str | None,
+        arm_angle: Any,
+        redundancy: Mapping[str, Any] | None,
+    ) -> list[RecognisedForm | GeneralForm | UserForm | HeldForm]:
         """Return the closed forms that are tried before the search, in order."""
         if method is not None and method not in METHODS:
             raise unknown("method", method, METHODS, owner="ik")
+        if redundancy is not None:
+            if arm_angle is not None or method == "numeric":
+                other = "arm_angle=" if arm_angle is not None else "method='numeric'"
+                raise ModelError(f"redundancy= and {other} exclude each other.")
+            return [self.closed_given(*redundancy)]
         closed = None if method == "numeric" else self.closed
         if method == "closed" and closed is None:
             raise ModelError(f"There is no closed form here: {self.why_not_closed}.")
@@ -436,6 +531,13 @@ class InverseKinematics:
                 "many answers. Leave arm_angle out."
             )
         return [] if closed is None else [closed]
+
+    def _free(self, method: str | None) -> list[FreeJoint | NumericSearch]:
+        """Return what finds many answers of an arm without a closed form."""
+        free = None if method == "numeric" else free_joint(self._problem)
+        if free is None or not free.is_quick:
+            return [self.numeric]
+        return [free, self.numeric]
 
     def _purpose(self, purpose: Purpose | str) -> Kernel:
         if not isinstance(purpose, str):

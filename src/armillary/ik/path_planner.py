@@ -25,7 +25,9 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.ik.answer import answer
+from armillary.ik.free_joint import free_joint
 from armillary.ik.general_form import GeneralForm
+from armillary.ik.held_joints import HeldForm
 from armillary.ik.method import Candidates
 from armillary.ik.numeric import NumericSearch
 from armillary.ik.path import Path, best_of, judged
@@ -49,6 +51,7 @@ TRACKING = SearchOptions(steps=40, stale_from=16, starts=4)
 # Of paths that are made even.
 NARROWEST = 2  # targets to either side that a mean is taken of
 ROUNDS = 8
+FREE_ROUNDS = 3
 ENOUGH = 0.98  # a round that leaves more than this part of the squares of steps ends
 
 
@@ -63,7 +66,7 @@ class PathPlanner:
         largest_step: Above which a step is a jump [m or rad].
     """
 
-    forms: Sequence[RecognisedForm | GeneralForm | UserForm]
+    forms: Sequence[RecognisedForm | GeneralForm | UserForm | HeldForm]
     numeric: NumericSearch
     query: IKQuery
     largest_step: float
@@ -99,6 +102,8 @@ class PathPlanner:
         if not (jumped or (is_free and best.is_uneven)):
             return best
         best = self._evened(best, came)
+        if best.jumps.size or (is_free and best.is_uneven):
+            best = self._by_free_joint(best, came)
         if self.query.is_late:
             return best
         plans_for_speed = is_free and (jumped or self._elbow_is_free)
@@ -106,6 +111,24 @@ class PathPlanner:
             return best
         planned = self.plan([ways[k], *ways], came)
         return best_of([best, self._evened(planned, came)])
+
+    def _by_free_joint(self, best: Path, came: Array | None) -> Path:
+        """Return a better path through all branches at values of a free joint.
+
+        Each round looks around the best path so far as well.
+        """
+        if self.forms or not self._is_free or self.query.is_late:
+            return best
+        free = free_joint(self.numeric.problem)
+        for _ in range(FREE_ROUNDS if free is not None else 0):
+            assert free is not None
+            known, before = best.answer.q, best.cost
+            way = free.way(self.query, self.numeric, known, came, self.largest_step)
+            path = self._judged(way, came)
+            best = best_of([best, path, self._evened(path, came)])
+            if best.cost[0] == before[0] and best.cost[1] > ENOUGH * before[1]:
+                break
+        return best
 
     def _beginnings(self) -> list[Array]:
         """Return joint positions from which a path may begin, each of shape (n,)."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ShapeError
+from armillary.errors import ModelError, ShapeError, printable
 from armillary.ik.problem import Goal, IKProblem
 from armillary.ik.targets import as_joints, as_matrices, as_reals, at_positions
 from armillary.kernel.arguments import FLOAT64
@@ -52,6 +52,7 @@ class IKQuery(NamedTuple):
             with `bases` it takes their poses, too.
         bases: Poses of the bases that are elsewhere, shape (k, 4, 4) or
             (count, k, 4, 4).
+        held: Positions of joints that are given [m or rad], shape (count, m).
     """
 
     targets: Array
@@ -69,6 +70,7 @@ class IKQuery(NamedTuple):
     starts: int
     avoid: Avoid | None
     bases: Array | None = None
+    held: Array | None = None
 
     def at(self, rows: Any, **changes: Any) -> IKQuery:
         """Return the query of some of the targets, as a batch of one dimension.
@@ -85,6 +87,7 @@ class IKQuery(NamedTuple):
                 ("seed", self.seed, 1),
                 ("arm_angle", self.arm_angle, 0),
                 ("bases", self.bases, BASE_DIMENSIONS),
+                ("held", self.held, 1),
             )
         }
         return self._replace(
@@ -97,6 +100,11 @@ class IKQuery(NamedTuple):
         if self.near is not None:
             return self.near
         return self.home if self.seed is None else self.seed
+
+    @property
+    def can_search(self) -> bool:
+        """Return whether a search may answer: none keeps what is given of the arm."""
+        return self.arm_angle is None and self.held is None
 
     @property
     def is_late(self) -> bool:
@@ -119,6 +127,7 @@ def query_of(  # noqa: PLR0913
     explain: bool = True,
     starts: int = 64,
     avoid: Avoid | None = None,
+    redundancy: Mapping[str, Any] | None = None,
 ) -> IKQuery:
     """Return a query of targets and options as callers give them.
 
@@ -136,6 +145,7 @@ def query_of(  # noqa: PLR0913
         explain: As for a call.
         starts: As for `InverseKinematics.all`.
         avoid: What tells where answers touch something.
+        redundancy: As for a call.
 
     Raises:
         ShapeError: A shape does not fit, or a tolerance or timeout is not above 0.
@@ -151,6 +161,9 @@ def query_of(  # noqa: PLR0913
         poses = targets.reshape(1, 1, 4, 4)
     else:
         poses, batch = as_poses(targets, problem.goals)
+    held = None
+    if redundancy is not None:
+        poses, batch, held = _with_held(poses, batch, redundancy)
     return IKQuery(
         poses,
         batch,
@@ -166,7 +179,43 @@ def query_of(  # noqa: PLR0913
         explain,
         starts,
         avoid,
+        held=held,
     )
+
+
+def _with_held(
+    poses: Array, batch: Batch, redundancy: Mapping[str, Any]
+) -> tuple[Array, Batch, Array]:
+    """Return targets and positions of joints, each repeated for the other, and a batch.
+
+    Raises:
+        ModelError: No joint is named.
+        ShapeError: The shapes do not broadcast, or a position is not finite.
+    """
+    given: Any = redundancy
+    if not isinstance(given, Mapping) or not redundancy:
+        raise ModelError(
+            "redundancy= takes positions by the names of joints, such as "
+            f"{{'joint7': 0.3}}, not {printable(repr(redundancy))}."
+        )
+    values = [as_reals(x, f"redundancy of {name!r}") for name, x in redundancy.items()]
+    try:
+        shape = np.broadcast_shapes(batch, *(x.shape for x in values))
+    except ValueError as error:
+        shapes = ", ".join(str(x.shape) for x in values)
+        raise ShapeError(
+            f"redundancy= of shape {shapes} does not fit targets of batch {batch}: one "
+            "must broadcast to the other, as targets of shape (k, 1, 4, 4) and m "
+            "values do to a batch (k, m)."
+        ) from error
+    held = np.stack([np.broadcast_to(x, shape) for x in values], axis=-1)
+    if not np.isfinite(held).all():
+        raise ShapeError("redundancy= takes finite joint positions [m or rad].")
+    if shape != batch:
+        core = poses.shape[1:]
+        whole = np.broadcast_to(poses.reshape(*batch, *core), (*shape, *core))
+        poses = np.ascontiguousarray(whole).reshape(-1, *core)
+    return poses, shape, held.reshape(-1, len(values))
 
 
 def is_plain_matrix(targets: Any) -> bool:

@@ -54,7 +54,7 @@ class Doubt(Ending):
     CLOSE = 3, "answers coincide, or are closer than rounding can tell apart"
     MANY = 4, "the target is singular, or nearly: there may be infinitely many"
     MISSED = 5, "an answer of the formula misses the target by more than the tolerance"
-    ELBOW = 6, "only some of the angles of the elbow were tried"
+    ELBOW = 6, "only some positions of what is free were tried"
 
 
 COMPLETE, SEARCHED, TURNS = map(int, (Doubt.COMPLETE, Doubt.SEARCHED, Doubt.TURNS))

@@ -1,0 +1,304 @@
+"""Ways of an arm with one joint more than a pose needs, through a graph of layers.
+
+One joint f is given, so that the others have a closed form (`held_joints.py`). Each of
+K poses along the path has a layer of nodes (f, branch), f on a grid. A way of least sum
+of squared steps leads through them (Viterbi 1967), from a node to those of the next
+layer whose f is at most a few grid steps away; then f is on a finer grid around the
+way, twice. Between the K poses f is interpolated, and of the branches there the one
+near the way is taken: each pose takes one evaluation of a closed form.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.ik.closed_forms.family import NotApplicable
+from armillary.ik.held_joints import HeldForm
+from armillary.ik.method import Candidates
+from armillary.ik.numeric import NumericSearch
+from armillary.ik.problem import IKProblem
+from armillary.ik.query import IKQuery
+from armillary.ik.reason import ELBOW
+from armillary.ik.whole_turns import nearest_turns
+from armillary.model.fields import kept
+
+__all__ = ["FreeJoint", "free_joint"]
+
+Array = npt.NDArray[np.float64]
+Truths = npt.NDArray[np.bool_]
+Whole = npt.NDArray[np.int64]
+
+LAYERS, VALUES, FEW = 128, 96, (64, 32)
+"""Poses with a layer and values of the joint in it, and of arms whose form is slow."""
+
+SOME = 24
+"""Values that are tried for one pose."""
+
+AROUND: Final = np.linspace(-1.0, 1.0, 9)
+FINER: Final = 4
+"""Values around one that was chosen; then these are nearer to each other by this."""
+
+REACH: Final = 2  # grid steps from one layer to the next at first
+NEXT: Final = 1.0  # the most that a joint moves between layers [m or rad]
+JUMP: Final = 1e6  # cost of a larger step
+
+
+def free_joint(problem: IKProblem) -> FreeJoint | None:
+    """Return a joint that may be given, so that the others have a closed form.
+
+    It is the last or the first of one more than a pose needs; that which leaves fewer
+    branches if both may be. None where there is none.
+    """
+    return kept(problem, "free joint", lambda: _found(problem))
+
+
+def _found(problem: IKProblem) -> FreeJoint | None:
+    if len(problem.goals) != 1 or not problem.goals[0].is_whole:
+        return None
+    goal, chosen = problem.goals[0], problem.selection
+    path = problem.tree.between([goal.frame, goal.relative_to])
+    moving = problem.tree.moving_joints(path)
+    used = [k for k, joint in enumerate(chosen.inputs) if joint in moving]
+    if len(used) != 7 or chosen.passive or len(problem.rows):
+        return None
+    forms: list[HeldForm] = []
+    for place in (used[-1], used[0]):
+        try:
+            form = HeldForm(problem, (place,))
+        except NotApplicable:
+            continue
+        if form.branches:  # it is outside of the others
+            forms.append(form)
+    if not forms:
+        return None
+    return FreeJoint(problem, min(forms, key=lambda form: len(form.branches)))
+
+
+class FreeJoint:
+    """A joint that may be given, and the closed form of the others."""
+
+    def __init__(self, problem: IKProblem, form: HeldForm) -> None:
+        """Prepare for a problem and the closed form for a given joint."""
+        self._problem, self._form = problem, form
+        self._place = problem.joints.index(form.joints[0])
+        self._is_named = not form.is_general
+
+    branches: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def is_quick(self) -> bool:
+        """Return whether the others have a formula: about a microsecond for a pose."""
+        return self._is_named
+
+    def candidates(self, query: IKQuery, *, every: bool = False) -> Candidates:
+        """Return all branches at SOME values of the joint, or the nearest answer.
+
+        For that, finer values around the nearest are tried, twice; see `IKMethod`.
+        """
+        low, high = self._ends
+        values = np.tile(np.linspace(low, high, SOME), (len(query.targets), 1))
+        if every:
+            return self._at(query, values, every=True)
+        near = np.clip(query.wanted, *self._problem.finite_limits)
+        query, spacing = query._replace(near=near), (high - low) / (SOME - 1)
+        found = self._at(query, values, every=False).nearest(near)
+        for _ in range(2):
+            centre = np.nan_to_num(found.q[:, 0, self._place, None])
+            values = np.clip(centre + spacing * AROUND, low, high)
+            found = found.joined(self._at(query, values, every=False)).nearest(near)
+            spacing /= FINER
+        return found
+
+    def _at(self, query: IKQuery, values: Array, *, every: bool) -> Candidates:
+        """Return candidates for each target at its values, shape (count, V)."""
+        count, width = values.shape
+        rows: Whole = np.repeat(np.arange(count, dtype=np.int64), width)
+        held = np.ascontiguousarray(values).reshape(-1, 1)
+        found = self._form.candidates(query.at(rows, held=held), every=every)
+        return Candidates(
+            q=found.q.reshape(count, -1, found.q.shape[2]),
+            reason=found.reason,
+            residual=lambda: found.residual,
+            doubt=ELBOW,
+        )
+
+    @cached_property
+    def _ends(self) -> tuple[float, float]:
+        """Return the least and greatest value of the joint that are tried."""
+        low, high = self._problem.start_range
+        return float(low[self._place]), float(high[self._place])
+
+    def way(
+        self,
+        query: IKQuery,
+        numeric: NumericSearch,
+        known: Array,
+        start: Array | None,
+        largest_step: float,
+    ) -> Candidates:
+        """Return a way through all answers to targets.
+
+        Args:
+            query: The targets, in order; at least one.
+            numeric: What is asked where the closed form has no answer near the way.
+            known: A way that is known, shape (count, n): where few values of the joint
+                lead to answers, the grid may miss them.
+            start: Where the arm comes from, shape (n,).
+            largest_step: A larger step of a joint is a jump [m or rad].
+        """
+        count = len(query.targets)
+        layers, width = (LAYERS, VALUES) if self._is_named else FEW
+        keys = np.unique(np.linspace(0, count - 1, layers).round().astype(np.int64))
+        gaps = np.maximum(np.diff(keys), 1)
+        query = query._replace(near=query.home if start is None else start)
+        k, (low, high) = self._place, self._ends
+        grid = np.linspace(low, high, width)
+        known = np.clip(known[keys, k], low, high)
+        values = np.column_stack([np.tile(grid, (len(keys), 1)), known])
+        values.sort(axis=1)
+        if start is not None:
+            values[0] = start[k]
+        most = np.minimum(largest_step * gaps, NEXT)
+        q = self._through(query.at(keys), values, most, start, REACH)
+        spacing = (high - low) / (width - 1)
+        for _ in range(2):
+            values = np.clip(q[:, k, None] + spacing * AROUND, low, high)
+            if start is not None:
+                values[0] = start[k]
+            q = self._through(query.at(keys), values, most, start, len(AROUND) - 1)
+            spacing /= FINER
+        every: Array = np.arange(count, dtype=np.float64)
+        columns: list[Array] = [np.interp(every, keys, column) for column in q.T]
+        near: Array = self._problem.within(np.stack(columns, axis=1))
+        held = np.ascontiguousarray(near[:, k, None])
+        found = self._form.candidates(query._replace(near=near, held=held))
+        found = found.nearest(near)
+        missed = np.flatnonzero(~found.success[:, 0])
+        if missed.size:
+            local = numeric.local(query.at(missed, near=near[missed]))
+            good = local.success[:, 0]
+            found.take(missed[good], local, good)
+        return found
+
+    def _through(
+        self,
+        query: IKQuery,
+        values: Array,
+        most: Array,
+        start: Array | None,
+        reach: int,
+    ) -> Array:
+        """Return q (K, n) of the best way through layers; NaN becomes what is beside.
+
+        Args:
+            query: Their targets.
+            values: Of the given joint in each, shape (K, G).
+            most: The largest step from each to the next, shape (K - 1,).
+            start: Where the arm comes from, shape (n,).
+            reach: By how many places in `values` neighbours may differ.
+        """
+        q, ok = self._nodes(query, values)
+        layers, width, branches, n = q.shape
+        cost = np.where(ok[0], 0.0, np.inf)
+        if start is not None:
+            size = np.abs(q[0] - start).max(axis=-1)
+            cost = np.where(ok[0], size * size + JUMP * (size > NEXT), np.inf)
+        sources = self._sources(width, branches, reach)
+        steps = self._steps(q, most, sources)
+        numbers: Whole = np.arange(width * branches, dtype=np.int64)
+        places = numbers.reshape(width, branches)
+        back = np.zeros((layers, width, branches), np.int64)
+        for t in range(1, layers):
+            if not ok[t].any():  # the way goes on from what is known
+                q[t], ok[t], back[t] = q[t - 1], ok[t - 1], places
+                continue
+            total = steps[t - 1] + cost.ravel()[sources]
+            k = total.argmin(axis=2)[..., None]
+            cost = np.take_along_axis(total, k, axis=2)[..., 0]
+            back[t] = np.take_along_axis(sources, k, axis=2)[..., 0]
+            cost = np.where(ok[t], cost, np.inf)
+            if not np.isfinite(cost).any():  # it begins anew
+                cost = np.where(ok[t], JUMP, np.inf)
+        way = np.empty((layers, n))
+        place = int(cost.argmin())
+        for t in range(layers - 1, -1, -1):
+            way[t] = q[t].reshape(-1, n)[place]
+            place = int(back[t].flat[place])
+        return self._unwound(way, start)
+
+    def _sources(self, width: int, branches: int, reach: int) -> Whole:
+        """Return from which nodes of the layer before one is entered, (G, b, m).
+
+        Branches that have names stay the same, except from the same place in G: there
+        the way may pass a singularity.
+        """
+        g = np.arange(width)[:, None, None]
+        others = np.arange(branches)
+        shifts = np.arange(-reach, reach + 1)
+        if self._is_named:
+            same = np.clip(g - shifts, 0, width - 1) * branches + others[:, None]
+            any_ = np.broadcast_to(g * branches + others, (width, branches, branches))
+            return np.concatenate([same, any_], axis=2)
+        before = np.clip(g - shifts[:, None], 0, width - 1) * branches + others
+        shape = width, branches, len(shifts) * branches
+        return np.broadcast_to(before.reshape(width, 1, -1), shape)
+
+    def _steps(self, q: Array, most: Array, sources: Whole) -> npt.NDArray[Any]:
+        """Return the costs of steps to nodes of the next layer, (K - 1, G, b, m).
+
+        Args:
+            q: Nodes, shape (K, G, b, n).
+            most: The largest step from each layer to the next, shape (K - 1,).
+            sources: The nodes that they are entered from, shape (G, b, m).
+        """
+        layers, *nodes, n = q.shape
+        numbers = np.ascontiguousarray(np.moveaxis(q, 3, 0), dtype=np.float32)
+        numbers = numbers.reshape(n, layers, -1)
+        largest: npt.NDArray[Any] = np.zeros((), np.float32)
+        for one, turns in zip(numbers, self._turns, strict=True):
+            step = one[:-1].take(sources, axis=1)
+            step -= one[1:].reshape(layers - 1, *nodes, 1)
+            if turns:
+                step -= np.float32(math.tau) * np.rint(step * np.float32(1 / math.tau))
+            largest = np.maximum(largest, np.abs(step, out=step))
+        return largest**2 + JUMP * (largest > most[:, None, None, None])
+
+    def _nodes(self, query: IKQuery, values: Array) -> tuple[Array, Truths]:
+        """Return q (K, G, b, n) of all branches at values, and which succeed."""
+        layers, width = values.shape
+        found = self._at(query, values, every=True)
+        n = found.q.shape[2]
+        q, ok = found.q.reshape(layers * width, -1, n), found.success
+        ok = ok.reshape(q.shape[:2])
+        if not self._is_named:
+            q, ok = _first(q, ok)
+        q = np.where(ok[..., None], q, 0.0)
+        shape = layers, width, q.shape[1]
+        return q.reshape(*shape, n), ok.reshape(shape)
+
+    @cached_property
+    def _turns(self) -> Truths:
+        """Return which joints may be whole turns apart within limits, shape (n,)."""
+        low, high = self._problem.limits
+        return self._problem.turning & (high - low > math.tau)
+
+    def _unwound(self, way: Array, start: Array | None) -> Array:
+        """Return a way on which joints that turn do so as little as limits allow."""
+        problem = self._problem
+        came = way[0] if start is None else start
+        for t, q in enumerate(way):
+            way[t] = came = nearest_turns(q, came, problem.limits, problem.turning)
+        return way
+
+
+def _first(q: Array, ok: Truths) -> tuple[Array, Truths]:
+    """Return answers, those that succeed first, as few as there are at most."""
+    most = max(int(ok.sum(axis=1).max(initial=0)), 1)
+    order = np.argsort(~ok, axis=1, kind="stable")[:, :most]
+    chosen = np.take_along_axis(q, order[..., None], axis=1)
+    return chosen, np.take_along_axis(ok, order, axis=1)

@@ -1,0 +1,290 @@
+"""Arms with more joints than a pose needs, some of them given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import armillary as arm
+from armillary import Cell, Pose
+from armillary.errors import ModelError, ShapeError, UnknownName
+from armillary.ik.reason import Reason
+from arms import TAU, arm_of_axes, turned_apart
+
+X, Y, Z = np.eye(3)
+
+
+def franka(*, tool: Pose | None = None, limit: Any = np.pi) -> Cell:
+    """Return the arm of a Panda or FR3 by its data sheet: an offset wrist."""
+    axes = np.array([Z, Y, Z, -Y, Z, -Y, -Z])
+    x = [0.0, 0.0, 0.0, 0.0825, 0.0, 0.0, 0.088]
+    z = [0.333, 0.333, 0.649, 0.649, 1.033, 1.033, 1.033]
+    points = np.column_stack([x, np.zeros(7), z])
+    tool = tool or Pose.translation(0.0, 0.0, -0.107)
+    return arm_of_axes("RRRRRRR", axes, points, tool=tool, limit=limit)
+
+
+def any_seven(seed: int = 0) -> Cell:
+    """Return an arm of seven axes anywhere."""
+    rng = np.random.default_rng(seed)
+    axes, points = rng.normal(size=(7, 3)), rng.uniform(-0.4, 0.4, (7, 3))
+    return arm_of_axes("RRRRRRR", axes, points, tool=Pose.translation(0.1, 0.0, 0.2))
+
+
+def own_error(answers: arm.Answers, q: np.ndarray) -> float:
+    """Return how far the joint positions that poses were made from are from answers."""
+    return float(np.nanmin(turned_apart(answers.q, q[:, None]), axis=1).max())
+
+
+def test_a_given_last_joint_leaves_a_closed_form_of_an_offset_wrist() -> None:
+    cell = franka()
+    ik = cell.ik("tool")
+    assert ik.closed is None
+    form = ik.closed_given("l6")
+    assert form.family == "spherical wrist, axes 1 and 2 meeting"
+    assert form.joints == ("l6",)
+    assert len(form.choices) == 3
+    q = np.random.default_rng(0).uniform(-np.pi, np.pi, (500, 7))
+    targets = cell.fk("tool")(q)
+    found = ik.all(targets, redundancy={"l6": q[:, 6]})
+    assert found.q.shape == (500, 8, 7)
+    assert found.branches == form.branches
+    assert found.complete.all()
+    assert own_error(found, q) < 1e-6
+    given = np.broadcast_to(q[:, None, 6], found.success.shape)
+    assert (found.q[..., 6] == given)[found.success].all()
+    poses = cell.fk("tool")(found.q)
+    assert np.abs(poses - targets[:, None])[found.success].max() < 1e-9
+
+
+@pytest.mark.parametrize("make", [franka, any_seven])
+def test_a_dense_search_finds_no_other_answer(make: type) -> None:
+    """Newton's method, from many random starts, on the poses alone."""
+    cell = make()
+    fk, rng = cell.fk("tool"), np.random.default_rng(3)
+    q = rng.uniform(-np.pi, np.pi, (2, 7))
+    targets = fk(q)
+    found = cell.ik("tool").all(targets, redundancy={"l6": q[:, 6]})
+    for target, given, answers, ok in zip(
+        targets, q[:, 6], found.q, found.success, strict=True
+    ):
+        at = rng.uniform(-np.pi, np.pi, (600, 7))
+        at[:, 6] = given
+        for _ in range(25):
+            apart = (target[:3] - fk(at)[:, :3]).reshape(len(at), 12)
+            slopes = np.empty((len(at), 12, 6))
+            for k in range(6):
+                step = 1e-6 * np.eye(7)[k]
+                change = fk(at + step) - fk(at - step)
+                slopes[:, :, k] = change[:, :3].reshape(len(at), 12) / 2e-6
+            moves = np.linalg.pinv(slopes, rcond=1e-9) @ apart[..., None]
+            at[:, :6] += np.clip(moves[..., 0], -0.5, 0.5)
+        reached = at[np.abs(fk(at) - target).max(axis=(1, 2)) < 1e-9]
+        gaps = turned_apart(answers[ok], reached[:, None])
+        assert len(reached) > 50
+        assert gaps.min(axis=1).max() < 1e-5  # each is one of ours
+        assert gaps.min(axis=0).max() < 1e-5  # and each of ours is reached
+
+
+def test_values_and_targets_broadcast() -> None:
+    cell = franka()
+    q = np.random.default_rng(0).uniform(-2.0, 2.0, (3, 7))
+    targets, values = cell.fk("tool")(q), np.linspace(-2.0, 2.0, 5)
+    ik = cell.ik("tool")
+    grid = ik.all(targets[:, None], redundancy={"l6": values})
+    assert grid.q.shape == (3, 5, 8, 7)
+    for k, value in enumerate(values):
+        alone = ik.all(targets, redundancy={"l6": value})
+        assert np.array_equal(grid.q[:, k], alone.q, equal_nan=True)
+    assert ik.all(targets[0], redundancy={"l6": values}).q.shape == (5, 8, 7)
+    assert ik(targets[0], redundancy={"l6": values}).q.shape == (5, 7)
+    with pytest.raises(ShapeError, match="must broadcast"):
+        ik.all(targets, redundancy={"l6": values})
+
+
+def test_one_target_has_the_answers_of_its_row() -> None:
+    for cell in (franka(), any_seven()):
+        ik = cell.ik("tool")
+        q = np.random.default_rng(1).uniform(-2.0, 2.0, (20, 7))
+        targets = cell.fk("tool")(q)
+        rows = ik.all(targets, redundancy={"l6": q[:, 6]})
+        nearest = ik(targets, redundancy={"l6": q[:, 6]}, near=q)
+        assert turned_apart(nearest.q, q).max() < 1e-6
+        for k, target in enumerate(targets):
+            one = ik.all(target, redundancy={"l6": q[k, 6]})
+            assert np.array_equal(one.q, rows.q[k], equal_nan=True)
+            single = ik(target, redundancy={"l6": q[k, 6]}, near=q[k])
+            assert np.array_equal(single.q, nearest.q[k])
+
+
+def test_a_track_is_given_as_a_state_would_give_it() -> None:
+    cell = arm.example("ur5e_on_oval")
+    q = np.random.default_rng(0).uniform(-2.0, 2.0, (3, 7))
+    targets = cell.fk("tool0")(q)
+    found = cell.ik("tool0").all(targets, redundancy={"cart": q[:, 0]})
+    assert own_error(found, q) < 1e-5
+    for k, target in enumerate(targets):
+        state = cell.home.replace(q=q[k])
+        standing = cell.ik("tool0", joints=cell.joint_names[1:], state=state)
+        expected = standing.all(target)
+        assert found.branches == expected.branches
+        assert np.array_equal(found.success[k], expected.success)
+        ok = expected.success
+        assert turned_apart(found.q[k, ok, 1:], expected.q[ok]).max() < 1e-9
+
+
+def test_a_joint_between_the_others_may_be_given() -> None:
+    cell = any_seven()
+    q = np.random.default_rng(0).uniform(-2.0, 2.0, (4, 7))
+    q[2:, 2] = q[:2, 2]  # two values, in turn
+    found = cell.ik("tool").all(cell.fk("tool")(q), redundancy={"l2": q[:, 2]})
+    assert found.branches == ()
+    assert own_error(found, q) < 1e-6
+    assert (
+        np.abs(cell.fk("tool")(found.q) - cell.fk("tool")(q)[:, None])[
+            found.success
+        ].max()
+        < 1e-9
+    )
+
+
+def test_several_joints_may_be_given() -> None:
+    axes = np.array([X, Z, Y, Z, -Y, Z, -Y, -Z])
+    seven = franka()
+    points = np.zeros((8, 3))
+    x, z = [0.0, 0.0, 0.0, 0.0825, 0.0, 0.0, 0.088], [0.333, 0.333, 0.649, 0.649]
+    points[1:, 0], points[1:, 2] = x, [*z, 1.033, 1.033, 1.033]
+    cell = arm_of_axes("PRRRRRRR", axes, points)
+    q = np.random.default_rng(0).uniform(-2.0, 2.0, (50, 8))
+    ik = cell.ik("tool")
+    given = {"l7": q[:, 7], "l0": q[:, 0]}
+    found = ik.all(cell.fk("tool")(q), redundancy=given)
+    assert own_error(found, q) < 1e-6
+    assert (
+        ik.closed_given("l7", "l0").family == seven.ik("tool").closed_given("l6").family
+    )
+
+
+def test_limits_of_given_and_other_joints_hold() -> None:
+    cell = franka(limit=[2.8, 1.7, 2.8, 2.0, 2.8, 2.0, 2.8])
+    q = np.random.default_rng(0).uniform(-1.0, 1.0, (100, 7)) * cell.limits[1]
+    targets = cell.fk("tool")(q)
+    ik = cell.ik("tool")
+    found = ik.all(targets, redundancy={"l6": q[:, 6]})
+    assert (np.abs(found.q[found.success]) <= cell.limits[1]).all()
+    assert (found.reason == Reason.LIMITS).any()
+    beyond = ik.all(targets, redundancy={"l6": 3.0})
+    assert not beyond.success.any()
+    assert (beyond.reason == Reason.LIMITS).any()
+    answer = ik(targets, redundancy={"l6": 3.0})
+    assert set(answer.summary()) <= {"LIMITS", "OUT_OF_REACH"}
+    assert (np.abs(answer.q) <= cell.limits[1]).all()
+
+
+def test_answers_at_limits_are_verified_where_the_tool_is() -> None:
+    """A tool of 5 m turns an error of the rotation into one of the position."""
+    cell = franka(tool=Pose.translation(5.0, 0.0, 0.0), limit=2.0)
+    rng = np.random.default_rng(0)
+    q = rng.uniform(-2.0, 2.0, (400, 7))
+    q[:, 4] = 2.0 + rng.uniform(-1e-6, 1e-6, 400)  # at and beyond a limit
+    targets = cell.fk("tool")(q)
+    found = cell.ik("tool").all(targets, redundancy={"l6": q[:, 6]})
+    poses = cell.fk("tool")(found.q)
+    miss = np.linalg.norm((poses - targets[:, None])[..., :3, 3], axis=-1)
+    assert (found.q[..., 4] == 2.0).any()
+    assert miss[found.success].max() <= 1e-6
+    assert np.allclose(miss[found.success], found.residual[found.success][:, 0])
+
+
+def test_a_call_keeps_the_given_joint_and_searches_nothing() -> None:
+    cell = franka()
+    q = np.random.default_rng(0).uniform(-1.0, 1.0, (30, 7))
+    targets = cell.fk("tool")(q)
+    targets[0, 0, 3] = 9.0
+    ik = cell.ik("tool")
+    answer = ik(targets, redundancy={"l6": 0.3}, near=q)
+    assert (answer.q[answer.success][:, 6] == 0.3).all()
+    assert answer.reason[0] == Reason.OUT_OF_REACH
+    every = ik.all(targets, redundancy={"l6": 0.3}, near=q)
+    steps = ((every.q - q[:, None]) ** 2).sum(axis=2)
+    least = np.where(every.success, steps, np.inf).min(axis=1)
+    assert np.array_equal(answer.success, np.isfinite(least))
+    ok = answer.success
+    assert np.allclose(((answer.q - q) ** 2).sum(axis=1)[ok], least[ok])
+    best = ik.best(targets[1:], lambda q: q[3] ** 2, redundancy={"l6": 0.3})
+    least = np.where(every.success, every.q[..., 3] ** 2, np.inf).min(axis=1)[1:]
+    assert np.allclose((best.q[:, 3] ** 2)[best.success], least[best.success])
+
+
+def test_a_path_keeps_the_given_joint() -> None:
+    cell = franka()
+    q = np.linspace([0.1, 0.5, 0.2, -1.5, 0.3, 1.4, 0.2], 7 * [0.6], 100)
+    path = cell.ik("tool").path(
+        cell.fk("tool")(q), start=q[0], redundancy={"l6": q[:, 6]}
+    )
+    assert not path.jumps.size
+    assert turned_apart(path.answer.q, q).max() < 1e-6
+
+
+def test_answers_that_touch_are_marked() -> None:
+    cell = arm.example("oval_track_cell")
+    check = cell.collision()
+    q = np.random.default_rng(0).uniform(-2.0, 2.0, (40, len(cell.joint_names)))
+    ik = cell.ik("tcp", avoid=check)
+    given = cell.joint_names[0]
+    found = ik.all(cell.fk("tcp")(q), redundancy={given: q[:, 0]})
+    touching = found.reason == Reason.IN_COLLISION
+    assert touching.any()
+    assert check(found.q[touching]).all()
+    assert not check(found.q[found.success]).any()
+
+
+def test_what_cannot_be_given_is_refused() -> None:
+    cell = franka()
+    target = cell.fk("tool")(np.zeros(7))
+    ik = cell.ik("tool")
+    with pytest.raises(UnknownName, match="l8"):
+        ik.all(target, redundancy={"l8": 0.0})
+    with pytest.raises(ModelError, match="by the names of joints"):
+        ik.all(target, redundancy={})
+    with pytest.raises(ModelError, match="by the names of joints"):
+        wrong: Any = [0.0]
+        ik(target, redundancy=wrong)
+    with pytest.raises(ModelError, match="exclude each other"):
+        ik.all(target, redundancy={"l6": 0.0}, method="numeric")
+    with pytest.raises(ModelError, match="exclude each other"):
+        ik.all(target, redundancy={"l6": 0.0}, arm_angle=0.0)
+    with pytest.raises(ShapeError, match="finite"):
+        ik.all(target, redundancy={"l6": np.nan})
+    with pytest.raises(ModelError, match="not among the joints"):
+        cell.ik("tool", joints=cell.joint_names[:6]).all(target, redundancy={"l6": 0.0})
+    bad = target.copy()
+    bad[0, 0] = np.nan
+    found = ik.all(bad, redundancy={"l6": 0.0})
+    assert (found.reason == Reason.INVALID_TARGET).all()
+
+
+def test_whole_turns_of_a_given_joint_are_kept() -> None:
+    cell = franka(limit=7.0)
+    q = np.random.default_rng(0).uniform(-1.0, 1.0, (5, 7))
+    turned = q[:, 6] + TAU
+    found = cell.ik("tool").all(cell.fk("tool")(q), redundancy={"l6": turned})
+    assert (found.q[..., 6] == turned[:, None])[found.success].all()
+    assert own_error(found, q) < 1e-6
+
+
+def test_far_from_near_no_branch_at_any_value_is_much_nearer() -> None:
+    cell = franka(limit=2.8)
+    rng = np.random.default_rng(6)
+    q, near = rng.uniform(-2.8, 2.8, (2, 12, 7))
+    targets = cell.fk("tool")(q)
+    ik = cell.ik("tool")
+    found = ik(targets, near=near)
+    assert found.success.all()
+    values = np.linspace(-2.8, 2.8, 281)
+    every = ik.all(targets[:, None], redundancy={"l6": values}, near=near[:, None])
+    steps = np.sqrt(((every.q - near[:, None, None]) ** 2).sum(axis=3))
+    least = np.where(every.success, steps, np.inf).min(axis=(1, 2))
+    assert (np.linalg.norm(found.q - near, axis=1) < 1.2 * least).all()
