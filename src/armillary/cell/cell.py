@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from armillary.planning import cartesian
     from armillary.planning import planner as planning
     from armillary.planning import roadmap as roadmaps
+    from armillary.programs import run as programs
     from armillary.sweeps import learned_rules, samples
     from armillary.trajectories import point_to_point, time_path
     from armillary.trajectories.motion import Motion
@@ -80,6 +81,7 @@ else:
     cartesian = Later("armillary.planning.cartesian")
     planning = Later("armillary.planning.planner")
     roadmaps = Later("armillary.planning.roadmap")
+    programs = Later("armillary.programs.run")
     learned_rules = Later("armillary.sweeps.learned_rules")
     samples = Later("armillary.sweeps.samples")
     point_to_point = Later("armillary.trajectories.point_to_point")
@@ -482,6 +484,7 @@ class Cell:
 
     planner = asks(planning.planner)
     roadmap = asks(roadmaps.roadmap)
+    run = asks_of_meshes(programs.run)
 
     samples = asks(samples.samples)
     learn_rules = asks_of_meshes(learned_rules.learn_rules)

@@ -1,0 +1,250 @@
+"""Instants at which parts begin or cease to touch the shapes of sensors.
+
+The distance d(t) of two shapes changes no faster than they move. So from an instant t at
+which it is d, nothing happens before t + |d| / v, where v bounds the speed of the part
+by rates of joints and `SpeedBounds`. Steps of this length lead to an instant at which d is
+less than `NEAR`, shorter ones past that at which it is 0, which bisection finds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.collision.distance.pair import distance_kernel
+from armillary.collision.tested_shapes import solids_of
+from armillary.errors import ModelError, quote
+from armillary.kernel import Kernel
+from armillary.kinematics.moving_links import moving_links
+from armillary.kinematics.speed_bounds import SpeedBounds, speeds_are_known
+from armillary.kinematics.state import link_poses
+from armillary.model.cloud import Cloud
+from armillary.model.frame import FrameRef
+from armillary.model.primitive import Primitive
+from armillary.model.shapes.mesh import MeshSource
+from armillary.model.shapes.sphere import Sphere
+from armillary.programs.program import Sensor
+from armillary.programs.world import World
+from armillary.spatial.pose import IDENTITY, Pose
+
+__all__ = ["Watch", "distance_to_part"]
+
+Array = npt.NDArray[np.float64]
+
+NEAR: Final = 1e-9
+"""Distance from which steps are short [m]."""
+
+LEAST_STEP: Final = 1e-5
+"""The shortest step [s]; what touches for less time may be missed."""
+
+BISECTIONS: Final = 60
+
+POINT: Final = Sphere(radius=1e-9)
+"""What stands for the origin of a frame."""
+
+
+class Seen(NamedTuple):
+    """A shape of a part that a sensor sees.
+
+    Attributes:
+        part: The manipulator.
+        link: The number of its link in the cell.
+        distance: The kernel of the distance from the sensor's shape.
+        reach: How far the shape reaches from the link's primary frame [m].
+    """
+
+    part: str
+    link: int
+    distance: Kernel
+    reach: float
+
+
+class Watch:
+    """Watches a sensor during a run."""
+
+    def __init__(
+        self, name: str, sensor: Sensor, world: World, meshes: MeshSource | None
+    ) -> None:
+        """Find the shapes that it sees.
+
+        Raises:
+            UnknownName: Its frame or a part does not exist.
+            StateError: A part cannot be moved.
+            ModelError: No part has a shape.
+        """
+        cell = world.cell
+        self.name, self._world = name, world
+        self._frame = cell.frame(sensor.frame)
+        parts = [world.part(part) for part in sensor.parts] or movable_parts(world)
+        shape = sensor.shape
+        self._reach = reach_of(shape)
+        self._seen = [
+            Seen(part, link, distance_kernel(shape, solid), reach_of(solid))
+            for part in parts
+            for link, solid in solids_of_part(world, part, meshes)
+        ]
+        if not self._seen:
+            raise ModelError(
+                f"The sensor {quote(name)} sees nothing: none of its parts has a "
+                "collision shape."
+            )
+
+    def distance(self, time: float) -> float:
+        """Return the least distance from a part that is there [m].
+
+        It is below 0 where they overlap, and infinite where no part is there.
+        """
+        world = self._world
+        least = math.inf
+        poses = link_poses(world.state.replace(q=world.values(time).q))
+        X_W = np.asarray(poses.pose(self._frame).inverse().matrix(), np.float64)
+        for seen in self._seen:
+            if seen.part not in world.absent:
+                X = np.asarray(
+                    poses.pose(FrameRef(seen.link, IDENTITY)).matrix(), np.float64
+                )
+                least = min(least, float(seen.distance(X_W @ X)))
+        return least
+
+    def next_change(self, is_on: bool, until: float) -> float:
+        """Return when the sensor changes, infinite where it does not before an instant.
+
+        Args:
+            is_on: What it holds now.
+            until: The instant [s], may be infinite.
+        """
+        world = self._world
+        movers = [track for track in world.tracks.values() if track.moves(world.time)]
+        if not movers:
+            return math.inf
+        end = min(until, max(track.end for track in movers))
+        speed = self._speed(world.time, end)
+        if speed == 0.0:
+            return math.inf
+        sign = -1.0 if is_on else 1.0
+
+        def value(time: float) -> float:
+            return sign * self.distance(time)
+
+        time = world.time
+        d, step = value(time), LEAST_STEP
+        # Where it has just changed, shapes touch, or cease to, and go on doing so.
+        while d <= 0.0 and time < end:
+            ahead = value(min(time + step, end))
+            if ahead <= d:
+                return time
+            time, d, step = min(time + step, end), ahead, 2.0 * step
+        while time < end:
+            before, step = time, LEAST_STEP
+            if d > NEAR and math.isfinite(speed):
+                step = max(d / speed, LEAST_STEP)
+            time = min(time + step, end)
+            d = value(time)
+            if d <= 0.0:
+                return _crossing(value, before, time)
+        return math.inf
+
+    def _speed(self, start: float, end: float) -> float:
+        """Return how fast parts and the sensor can approach each other [m/s]."""
+        world = self._world
+        cell, state = world.cell, world.state
+        moving = moving_links(cell)
+        if not speeds_are_known(moving, state):
+            return math.inf
+        first = world.values(start).q
+        lower, upper, rates = np.array(first), np.array(first), np.zeros(len(first))
+        for track in world.tracks.values():
+            if track.pieces:
+                ranges = track.range(start, min(end, start + 1e9))
+                for whole, part in zip((lower, upper, rates), ranges, strict=True):
+                    whole[track.joints] = part
+        bounds = SpeedBounds.of(moving, state.tree, lower, upper)
+
+        def of(at: FrameRef, reach: float) -> float:
+            fixed = moving.fixed_to(state.tree, at.link)
+            lever = reach + math.hypot(*(fixed.pose @ at.pose).position)
+            row = np.array([[fixed.row, 0]])
+            speeds = bounds.between(row, np.array([[lever, 0.0]]))[0]
+            return float(np.where(rates > 0.0, speeds, 0.0) @ rates)
+
+        own = of(self._frame, self._reach)
+        return own + max(
+            of(FrameRef(seen.link, IDENTITY), seen.reach) for seen in self._seen
+        )
+
+
+def _crossing(value: Callable[[float], float], before: float, time: float) -> float:
+    """Return the instant between two at which a distance becomes 0."""
+    low, high = before, time
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (low + high)
+        if not low < middle < high:
+            break
+        if value(middle) <= 0.0:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def movable_parts(world: World) -> list[str]:
+    """Return the manipulators without joints whose bases states may move."""
+    tree = world.state.tree
+    return [
+        manipulator.name
+        for k, manipulator in enumerate(world.cell.manipulators)
+        if k in tree.movable and not manipulator.joint_names
+    ]
+
+
+def solids_of_part(
+    world: World, part: str, meshes: MeshSource | None
+) -> list[tuple[int, Primitive | Cloud]]:
+    """Return the collision shapes of a part, with the numbers of their links."""
+    cell, k = world.cell, world.cell.number(part)
+    first = cell.starts[k]
+    links = cell.manipulators[k].links
+    return [
+        (first + number, solid)
+        for number, link in enumerate(links)
+        for solid in solids_of(link, f"{part}/{link.name}", meshes)
+    ]
+
+
+def reach_of(solid: Primitive | Cloud) -> float:
+    """Return how far a shape reaches from the primary frame of its link [m]."""
+    sphere = solid.bounding_sphere
+    centre = solid.pose @ Pose.translation(*sphere.centre)
+    return math.hypot(*centre.position) + sphere.radius
+
+
+def distance_to_part(
+    world: World, part: str, frame: str, meshes: MeshSource | None
+) -> float:
+    """Return how far the origin of a frame is from a part [m], 0 inside of it.
+
+    Of a part without shapes it is the distance from the origin of its base.
+    """
+    poses = link_poses(world.now())
+    X = poses.pose(world.cell.frame(frame)).inverse()
+    solids = solids_of_part(world, part, meshes)
+    if not solids:
+        base = world.cell.starts[world.cell.number(part)]
+        return math.hypot(*(X @ poses.pose(FrameRef(base, IDENTITY))).position)
+    return max(
+        0.0,
+        min(
+            float(
+                distance_kernel(POINT, solid)(
+                    np.asarray(
+                        (X @ poses.pose(FrameRef(link, IDENTITY))).matrix(), float
+                    )
+                )
+            )
+            for link, solid in solids
+        ),
+    )
