@@ -17,7 +17,7 @@ polynomials of degree 5.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -39,15 +39,22 @@ STEP: Final = 0.01
 DIFFERENCE: Final = 2e-3
 """Between instants of which differences are taken where a motion meets a frame [s]."""
 
-LONGEST: Final = 30.0
-SHORTEST: Final = 1e-3
-LONGER: Final = 1.1
-BISECTIONS: Final = 16
-"""Durations of motions that meet a frame [s]: the longest, the shortest, by how much
-each that is tried is longer than the one before, and halvings of the last interval."""
+DURATIONS: Final = 1e-3 * 1.1 ** np.arange(110)
+"""Durations of motions that meet a frame, of which the first is taken within which
+limits hold [s], and refined `ROUNDS` times."""
+
+AT_ONCE: Final = 22
+ROUNDS: Final = 3
+SHORTEST: Final = float(DURATIONS[0])
 
 SLACK: Final = 1e-6
 """By which part limits may be exceeded, as rounding of differences has it."""
+
+INSIDE: Final = 1e-9
+"""By how much positions may be beyond their limits [m or rad]."""
+
+JUMP: Final = 0.1
+"""A greater step between instants of a difference is one to another branch."""
 
 STILL: Final = 1e-7
 """Rates and accelerations below this are those of joints at rest."""
@@ -76,31 +83,40 @@ class Mover(NamedTuple):
     velocity: Array
     acceleration: Array
 
-    def excess(self, motion: Motion, times: Array) -> float:
-        """Return the greatest ratio of what a motion needs to its limits.
+    @property
+    def limits(self) -> bytes:
+        """Return its limits, to tell movers apart."""
+        return self.velocity.tobytes() + self.acceleration.tobytes()
+
+    def excess(self, qd: Array, qdd: Array) -> Array:
+        """Return the greatest ratios of rates and accelerations to their limits.
 
         Of accelerations it is the square root, so that a motion that takes so many
         times as long is within its limits.
+
+        Args:
+            qd: Rates at samples of motions, shape (..., k, n).
+            qdd: Accelerations, likewise.
+
+        Returns:
+            Shape (...).
         """
-        found = motion.at(times)
-        most = 0.0
-        for values, limits, root in (
-            (found.qd, self.velocity, 1.0),
-            (found.qdd, self.acceleration, 0.5),
+        most = np.zeros(qd.shape[:-2])
+        for values, limits, power in (
+            (qd, self.velocity, 1.0),
+            (qdd, self.acceleration, 0.5),
         ):
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratios = np.maximum(values / limits[1], values / limits[0])
-            ratios = np.where(np.abs(values) <= STILL, 0.0, ratios)
-            most = max(most, float(ratios.max(initial=0.0)) ** root)
+            ratios[np.abs(values) <= STILL] = 0.0
+            most = np.maximum(most, ratios.max(axis=(-2, -1), initial=0.0) ** power)
         return most
 
-    def is_within(self, motion: Motion, times: Array) -> bool:
-        """Return whether positions are within their limits at instants."""
-        q = motion.at(times).q
-        slack = 1e-9
-        return bool(
-            ((q >= self.position[0] - slack) & (q <= self.position[1] + slack)).all()
-        )
+    def are_within(self, q: Array) -> npt.NDArray[np.bool_]:
+        """Return whether positions, shape (..., k, n), are within their limits."""
+        lower, upper = self.position
+        inside: Any = (q >= lower - INSIDE) & (q <= upper + INSIDE)
+        return np.asarray(inside.all(axis=(-2, -1)))
 
 
 def rests(values: JointValues) -> bool:
@@ -110,14 +126,32 @@ def rests(values: JointValues) -> bool:
     )
 
 
+class Arrivals(NamedTuple):
+    """Values of joints with which motions may end, one for each duration.
+
+    Attributes:
+        values: Shape (k, n) each.
+        reasons: Numbers of `RunReason`, 0 where there is an end, shape (k,).
+    """
+
+    values: JointValues
+    reasons: npt.NDArray[np.int64]
+
+
 def stop_at(mover: Mover, values: JointValues, q: Array) -> Motion:
     """Return the motion from joints that move to positions at rest.
 
     Raises:
         Impossible: No duration keeps limits.
     """
-    still = np.zeros(len(q))
-    return _quickest(mover, values, lambda _: JointValues(q, still, still))
+
+    def arrivals(durations: Array) -> Arrivals:
+        k = len(durations)
+        still = np.zeros((k, len(q)))
+        ends = JointValues(np.broadcast_to(q, still.shape), still, still)
+        return Arrivals(ends, np.zeros(k, np.int64))
+
+    return _quickest(mover, values, arrivals)
 
 
 def meet(mover: Mover, values: JointValues, poses: Poses) -> Motion:
@@ -126,72 +160,119 @@ def meet(mover: Mover, values: JointValues, poses: Poses) -> Motion:
     Args:
         mover: What moves the tool.
         values: Where its joints are at the start.
-        poses: The pose to meet at times after the start.
+        poses: The pose to meet at times after the start, which ascend.
 
     Raises:
         Impossible: It is not reached, or moves faster than limits allow.
     """
     solver = mover.solver
     assert solver is not None
+    n = len(values.q)
 
-    def arrival(duration: float) -> JointValues | RunReason:
-        times = duration + DIFFERENCE * np.arange(-2.0, 3.0)
-        found = solver(poses(times), near=np.broadcast_to(values.q, (5, len(values.q))))
-        if not found.success.all():
-            return RunReason(int(found.reason[~found.success][0]))
-        q = found.q
-        jumps = np.abs(np.diff(q, axis=0)).max() > 0.1
-        if jumps:
-            return RunReason.JUMPS
-        return JointValues(q[2], FIRST @ q / DIFFERENCE, SECOND @ q / DIFFERENCE**2)
+    def arrivals(durations: Array) -> Arrivals:
+        k = len(durations)
+        times = (durations[:, None] + DIFFERENCE * np.arange(-2.0, 3.0)).ravel()
+        order = np.argsort(times, kind="stable")
+        X = np.empty((len(times), 4, 4))
+        X[order] = poses(times[order])
+        found = solver(X, near=np.broadcast_to(values.q, (5 * k, n)))
+        q, ends = found.q.reshape(k, 5, n), found.reason.reshape(k, 5).astype(np.int64)
+        ends = np.where(found.success.reshape(k, 5), 0, ends)
+        reasons = np.take_along_axis(
+            ends, np.argmax(ends != 0, axis=1, keepdims=True), axis=1
+        )[:, 0]
+        jumps = np.abs(np.diff(q, axis=1)).max(axis=(1, 2)) > JUMP
+        reasons[(reasons == 0) & jumps] = int(RunReason.JUMPS)
+        rates, bends = (
+            np.einsum("i,kin->kn", weights, q) / DIFFERENCE**power
+            for power, weights in ((1, FIRST), (2, SECOND))
+        )
+        return Arrivals(JointValues(q[:, 2], rates, bends), reasons)
 
-    return _quickest(mover, values, arrival)
+    return _quickest(mover, values, arrivals)
 
 
 def _quickest(
-    mover: Mover,
-    values: JointValues,
-    arrival: Callable[[float], JointValues | RunReason],
+    mover: Mover, values: JointValues, arrivals: Callable[[Array], Arrivals]
 ) -> Motion:
+    """Return the motion of the least duration that keeps limits."""
     reason = RunReason.OUTRUN
-    parts = np.linspace(0.0, 1.0, 33)
+    found: tuple[float, float, JointValues] | None = None
 
-    def tried(duration: float) -> Motion | None:
+    def first_of(durations: Array) -> tuple[float, float, JointValues] | None:
+        """Return the one before the first that keeps limits, that, and its end."""
         nonlocal reason
-        end = arrival(duration)
-        if isinstance(end, RunReason):
-            reason = end
+        ends, reasons = arrivals(durations)
+        q, qd, qdd = _quintics(values, ends, durations)
+        with np.errstate(invalid="ignore"):
+            fast = mover.excess(qd, qdd) > 1.0 + SLACK
+            reasons = np.where((reasons == 0) & fast, int(RunReason.OUTRUN), reasons)
+            beyond = (reasons == 0) & ~mover.are_within(q)
+        reasons[beyond] = int(RunReason.LIMITS)
+        good = np.flatnonzero(reasons == 0)
+        if not len(good):
+            reason = RunReason(int(reasons[-1]))
             return None
-        motion = Motion.through(
-            [0.0, duration],
-            np.stack([values.q, end.q]),
-            np.stack([values.qd, end.qd]),
-            np.stack([values.qdd, end.qdd]),
-        )
-        times = parts * duration
-        if mover.excess(motion, times) > 1.0 + SLACK:
-            reason = RunReason.OUTRUN
-            return None
-        if not mover.is_within(motion, times):
-            reason = RunReason.LIMITS
-            return None
-        return motion
+        k = int(good[0])
+        before = float(durations[k - 1]) if k else 0.5 * float(durations[0])
+        return before, float(durations[k]), JointValues(*(part[k] for part in ends))
 
-    duration, before, found = SHORTEST, 0.0, None
-    while found is None:
-        found = tried(duration)
-        if found is None:
-            before, duration = duration, duration * LONGER
-            if duration > LONGEST:
-                raise Impossible(reason, f"the motion: {reason.sentence}")
-    for _ in range(BISECTIONS):
-        middle = 0.5 * (before + duration)
-        shorter = tried(middle)
-        if shorter is None:
-            before = middle
-        else:
-            duration, found = middle, shorter
-    return found
+    for durations in np.split(DURATIONS, len(DURATIONS) // AT_ONCE):
+        found = first_of(durations)
+        if found is not None:
+            break
+    if found is None:
+        raise Impossible(reason, f"the motion: {reason.sentence}")
+    for _ in range(ROUNDS):
+        before, duration, _end = found
+        finer = before + (duration - before) * np.linspace(0.0, 1.0, AT_ONCE + 1)[1:]
+        found = first_of(finer) or found
+    _, duration, end = found
+    return Motion.through(
+        [0.0, duration],
+        *(np.stack(pair) for pair in zip(values, end, strict=True)),
+    )
+
+
+def _quintics(values: JointValues, ends: JointValues, durations: Array) -> JointValues:
+    """Return samples of polynomials of degree 5 between ends, shape (k, SAMPLES, n)."""
+    T = durations[:, None]
+    rows = [
+        *(
+            np.broadcast_to(part, ends.q.shape) * T**power
+            for power, part in enumerate(values)
+        ),
+        *(part * T**power for power, part in enumerate(ends)),
+    ]
+    coefficients = np.einsum("ij,jkn->kin", QUINTIC, np.stack(rows))
+    T = T[:, None]
+    return JointValues(
+        *(
+            np.einsum("si,kin->ksn", powers, coefficients) / T**order
+            for order, powers in enumerate(POWERS_OF)
+        )
+    )
+
+
+def _powers(order: int) -> Array:
+    """Return the derivatives of 1, u, ..., u^5 at samples, shape (SAMPLES, 6)."""
+    u = np.linspace(0.0, 1.0, SAMPLES)[:, None]
+    k = np.arange(6)
+    factors = np.ones(6)
+    for lost in range(order):
+        factors = factors * (k - lost)
+    return np.asarray(factors * u ** np.maximum(k - order, 0))
+
+
+SAMPLES: Final = 33
+"""Instants of a motion at which limits are compared."""
+
+POWERS_OF: Final = tuple(_powers(order) for order in range(3))
+
+QUINTIC: Final = np.linalg.inv(
+    np.stack([powers[end] for end in (0, -1) for powers in POWERS_OF])
+)
+"""From q, q', q'' at both ends of u in [0, 1] to the coefficients of a polynomial."""
 
 
 class FollowedWay:
@@ -294,5 +375,4 @@ class FollowedWay:
         # It goes on exactly as joints move; rounding of the solver is not a jump.
         q[0], qd[0], qdd[0] = values
         motion = Motion.through(h * np.arange(count + 1.0), q, qd, qdd)
-        fine = np.linspace(0.0, end - start, 4 * count + 1)
-        return motion, self.mover.excess(motion, fine)
+        return motion, float(self.mover.excess(qd, qdd))

@@ -147,13 +147,19 @@ class Moves:
 
         def meeting() -> Motion:
             now = world.time
+            values = track.at(now)
+            key = (
+                *("meeting", step, track.joints.tobytes(), mover.limits),
+                *(now, *(part.tobytes() for part in values)),
+                self._motion_of(step.frame, step.relative_to, track),
+            )
 
             def poses(times: Array) -> Array:
                 return np.asarray(
                     world.frame_poses(step.relative_to, now + times) @ X, np.float64
                 )
 
-            return meet(mover, track.at(now), poses)
+            return self._kept(key, lambda: meet(mover, values, poses))
 
         motion = meeting()
         following = Following(step.relative_to, None, meeting)
@@ -256,7 +262,14 @@ class Moves:
             speed=step.speed or math.inf,
             acceleration=step.tool_acceleration or math.inf,
         )
-        motion = way.slowed(track.at(world.time))
+        values = track.at(world.time)
+        key = (
+            *("along", step, track.joints.tobytes(), mover.limits),
+            *(world.time, *(part.tobytes() for part in values)),
+            self._motion_of(step.frame, step.relative_to, track),
+        )
+        motion = self._kept(key, lambda: way.slowed(values))
+        way.duration = motion.duration
         return [motion], Following(step.relative_to, way)
 
     def planned(self, step: Planned, track: Track) -> tuple[list[Motion], None]:
@@ -385,6 +398,24 @@ class Moves:
             tuple(p for p in placements if p.manipulator in names),
             self.world.values(self.world.time).q[others].tobytes(),
         )
+
+    def _motion_of(self, *args: Any) -> Hashable:
+        """Return what decides how frames move from now on, beside a track of a robot."""
+        *frames, track = args
+        _, joints = self.world.chain(*frames)
+        moving = [
+            (
+                piece.start,
+                piece.end,
+                piece.motion.law.tobytes(),
+                piece.motion.curve.tobytes(),
+            )
+            for each in self.world.tracks.values()
+            if each is not track and not joints.isdisjoint(each.joints.tolist())
+            for piece in each.pieces
+            if piece.end > self.world.time
+        ]
+        return self._surroundings(*args), *moving
 
     def _key_of_check(self) -> Hashable:
         check = self.check

@@ -361,14 +361,10 @@ class _Run:
         world.time = coming
         for task in self.tasks:
             waits = task.waits
-            if isinstance(waits, _Signal) and waits.deadline <= coming:
-                if not self._holds(waits.name, waits.value):
-                    self._fail(
-                        task,
-                        RunReason.TIMEOUT,
-                        f"the signal {quote(waits.name)} is not {waits.value!r} in "
-                        "time",
-                    )
+            is_late = isinstance(waits, _Signal) and waits.deadline <= coming
+            if isinstance(waits, _Signal) and is_late and not self._is_ready(task):
+                why = f"the signal {quote(waits.name)} is not {waits.value!r} in time"
+                self._fail(task, RunReason.TIMEOUT, why)
             if task.following is not None and task.track.end <= coming:
                 self._follow_on(task)
 

@@ -1,15 +1,15 @@
 """Instants at which parts begin or cease to touch the shapes of sensors.
 
-The distance d(t) of two shapes changes no faster than they move. So from an instant t at
-which it is d, nothing happens before t + |d| / v, where v bounds the speed of the part
-by rates of joints and `SpeedBounds`. Steps of this length lead to an instant at which d is
-less than `NEAR`, shorter ones past that at which it is 0, which bisection finds.
+The distance d(t) of two shapes changes no faster than they move. So from an instant t
+at which it is d, nothing happens before t + |d| / v, where v bounds the speed of the
+part by rates of joints and `SpeedBounds`. Steps of this length lead to an instant at
+which d is less than `NEAR`, shorter ones past that at which it is 0.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -19,15 +19,16 @@ from armillary.collision.distance.pair import distance_kernel
 from armillary.collision.tested_shapes import solids_of
 from armillary.errors import ModelError, quote
 from armillary.kernel import Kernel
+from armillary.kinematics.all_frames import poses
 from armillary.kinematics.moving_links import moving_links
 from armillary.kinematics.speed_bounds import SpeedBounds, speeds_are_known
-from armillary.kinematics.state import link_poses
 from armillary.model.cloud import Cloud
 from armillary.model.frame import FrameRef
 from armillary.model.primitive import Primitive
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.shapes.sphere import Sphere
 from armillary.programs.program import Sensor
+from armillary.programs.tracks import Track
 from armillary.programs.world import World
 from armillary.spatial.pose import IDENTITY, Pose
 
@@ -41,7 +42,14 @@ NEAR: Final = 1e-9
 LEAST_STEP: Final = 1e-5
 """The shortest step [s]; what touches for less time may be missed."""
 
-BISECTIONS: Final = 60
+AHEAD: Final = 20.0
+"""How far a change is searched for at once [s]."""
+
+MOST_ITERATIONS: Final = 60
+EXACT: Final = 1e-14
+ROUNDING: Final = 1e-15
+"""Of the instant at which shapes begin to touch: a distance that counts as 0 [m], and
+the part of an instant that rounding leaves undecided."""
 
 POINT: Final = Sphere(radius=1e-9)
 """What stands for the origin of a frame."""
@@ -52,12 +60,14 @@ class Seen(NamedTuple):
 
     Attributes:
         part: The manipulator.
-        link: The number of its link in the cell.
+        name: Its link, `manipulator/link`.
+        link: The number of the link in the cell.
         distance: The kernel of the distance from the sensor's shape.
         reach: How far the shape reaches from the link's primary frame [m].
     """
 
     part: str
+    name: str
     link: int
     distance: Kernel
     reach: float
@@ -79,13 +89,15 @@ class Watch:
         cell = world.cell
         self.name, self._world = name, world
         self._frame = cell.frame(sensor.frame)
+        self._name = cell.qualified(sensor.frame)
+        self._known: dict[Hashable, tuple[float, float]] = {}
         parts = [world.part(part) for part in sensor.parts] or movable_parts(world)
         shape = sensor.shape
         self._reach = reach_of(shape)
         self._seen = [
-            Seen(part, link, distance_kernel(shape, solid), reach_of(solid))
+            Seen(part, name, link, distance_kernel(shape, solid), reach_of(solid))
             for part in parts
-            for link, solid in solids_of_part(world, part, meshes)
+            for name, link, solid in solids_of_part(world, part, meshes)
         ]
         if not self._seen:
             raise ModelError(
@@ -100,14 +112,11 @@ class Watch:
         """
         world = self._world
         least = math.inf
-        poses = link_poses(world.state.replace(q=world.values(time).q))
-        X_W = np.asarray(poses.pose(self._frame).inverse().matrix(), np.float64)
+        found = poses(world.cell, world.state, q=world.values(time).q)
+        X_W = np.linalg.inv(found[self._name])
         for seen in self._seen:
             if seen.part not in world.absent:
-                X = np.asarray(
-                    poses.pose(FrameRef(seen.link, IDENTITY)).matrix(), np.float64
-                )
-                least = min(least, float(seen.distance(X_W @ X)))
+                least = min(least, float(seen.distance(X_W @ found[seen.name])))
         return least
 
     def next_change(self, is_on: bool, until: float) -> float:
@@ -117,12 +126,34 @@ class Watch:
             is_on: What it holds now.
             until: The instant [s], may be infinite.
         """
+        # What was found stays true while nothing else moves what it sees.
+        tracks, key = self._moving()
+        change, searched = self._known.get((is_on, key), (math.inf, -math.inf))
+        if change == math.inf and until > searched:
+            searched = max(until, self._world.time + AHEAD)
+            change = self._found(is_on, searched, tracks) if tracks else math.inf
+            self._known = {(is_on, key): (change, searched)}
+        return change
+
+    def _moving(self) -> tuple[list[Track], Hashable]:
+        """Return what moves the sensor or a part, and what identifies that."""
         world = self._world
-        movers = [track for track in world.tracks.values() if track.moves(world.time)]
-        if not movers:
-            return math.inf
-        end = min(until, max(track.end for track in movers))
-        speed = self._speed(world.time, end)
+        parts = {seen.name for seen in self._seen if seen.part not in world.absent}
+        _, joints = world.chain(self._name, *sorted(parts))
+        tracks = [
+            track
+            for track in world.tracks.values()
+            if track.moves(world.time) and not joints.isdisjoint(track.joints.tolist())
+        ]
+        if not parts:
+            tracks = []
+        pieces = tuple((each.name, len(each.pieces), each.end) for each in tracks)
+        return tracks, (len(world.changes), pieces)
+
+    def _found(self, is_on: bool, until: float, tracks: list[Track]) -> float:
+        world = self._world
+        end = min(until, max(track.end for track in tracks))
+        speed = self._speed(world.time, end, tracks)
         if speed == 0.0:
             return math.inf
         sign = -1.0 if is_on else 1.0
@@ -148,7 +179,7 @@ class Watch:
                 return _crossing(value, before, time)
         return math.inf
 
-    def _speed(self, start: float, end: float) -> float:
+    def _speed(self, start: float, end: float, tracks: list[Track]) -> float:
         """Return how fast parts and the sensor can approach each other [m/s]."""
         world = self._world
         cell, state = world.cell, world.state
@@ -157,11 +188,10 @@ class Watch:
             return math.inf
         first = world.values(start).q
         lower, upper, rates = np.array(first), np.array(first), np.zeros(len(first))
-        for track in world.tracks.values():
-            if track.pieces:
-                ranges = track.range(start, min(end, start + 1e9))
-                for whole, part in zip((lower, upper, rates), ranges, strict=True):
-                    whole[track.joints] = part
+        for track in tracks:
+            ranges = track.range(start, end)
+            for whole, part in zip((lower, upper, rates), ranges, strict=True):
+                whole[track.joints] = part
         bounds = SpeedBounds.of(moving, state.tree, lower, upper)
 
         def of(at: FrameRef, reach: float) -> float:
@@ -178,16 +208,23 @@ class Watch:
 
 
 def _crossing(value: Callable[[float], float], before: float, time: float) -> float:
-    """Return the instant between two at which a distance becomes 0."""
-    low, high = before, time
-    for _ in range(BISECTIONS):
-        middle = 0.5 * (low + high)
-        if not low < middle < high:
+    """Return the instant between two at which a distance becomes 0.
+
+    By the Illinois method, a regula falsi that halves the value at an end which stays.
+    """
+    low, high, d_low, d_high = before, time, value(before), value(time)
+    for _ in range(MOST_ITERATIONS):
+        if high - low <= ROUNDING * max(abs(high), 1.0) or d_low <= 0.0:
             break
-        if value(middle) <= 0.0:
-            high = middle
+        middle = high - d_high * (high - low) / (d_high - d_low)
+        middle = min(max(middle, np.nextafter(low, high)), np.nextafter(high, low))
+        d = value(float(middle))
+        if abs(d) <= EXACT:
+            return float(middle)
+        if d <= 0.0:
+            high, d_high, d_low = float(middle), d, 0.5 * d_low
         else:
-            low = middle
+            low, d_low, d_high = float(middle), d, 0.5 * d_high
     return high
 
 
@@ -203,13 +240,13 @@ def movable_parts(world: World) -> list[str]:
 
 def solids_of_part(
     world: World, part: str, meshes: MeshSource | None
-) -> list[tuple[int, Primitive | Cloud]]:
-    """Return the collision shapes of a part, with the numbers of their links."""
+) -> list[tuple[str, int, Primitive | Cloud]]:
+    """Return the collision shapes of a part, with names and numbers of their links."""
     cell, k = world.cell, world.cell.number(part)
     first = cell.starts[k]
     links = cell.manipulators[k].links
     return [
-        (first + number, solid)
+        (f"{part}/{link.name}", first + number, solid)
         for number, link in enumerate(links)
         for solid in solids_of(link, f"{part}/{link.name}", meshes)
     ]
@@ -229,22 +266,15 @@ def distance_to_part(
 
     Of a part without shapes it is the distance from the origin of its base.
     """
-    poses = link_poses(world.now())
-    X = poses.pose(world.cell.frame(frame)).inverse()
+    found = poses(world.cell, world.now())
+    X = np.linalg.inv(found[frame])
     solids = solids_of_part(world, part, meshes)
     if not solids:
-        base = world.cell.starts[world.cell.number(part)]
-        return math.hypot(*(X @ poses.pose(FrameRef(base, IDENTITY))).position)
-    return max(
-        0.0,
-        min(
-            float(
-                distance_kernel(POINT, solid)(
-                    np.asarray(
-                        (X @ poses.pose(FrameRef(link, IDENTITY))).matrix(), float
-                    )
-                )
-            )
-            for link, solid in solids
-        ),
+        manipulator = world.cell.manipulators[world.cell.number(part)]
+        base = manipulator.links[manipulator.base].name
+        return float(np.linalg.norm((X @ found[f"{part}/{base}"])[:3, 3]))
+    distances = (
+        float(distance_kernel(POINT, solid)(X @ found[name]))
+        for name, _, solid in solids
     )
+    return max(0.0, min(distances))

@@ -11,11 +11,12 @@ import numpy.typing as npt
 from armillary.errors import ModelError, StateError, quote
 from armillary.ik.factory import solver_of
 from armillary.ik.inverse_kinematics import InverseKinematics
-from armillary.kinematics.state import State, poses_in
+from armillary.kinematics.all_frames import poses
+from armillary.kinematics.state import State
 from armillary.model.mount import WORLD
-from armillary.model.workcell import IN_WORLD, Workcell
+from armillary.model.workcell import Workcell
 from armillary.programs.tracks import JointValues, Track, values_at
-from armillary.spatial.pose import Pose, matrices_of
+from armillary.spatial.pose import Pose
 from armillary.trajectories.limits import acceleration_limits, velocity_limits
 
 __all__ = ["World", "absent_pose"]
@@ -95,7 +96,7 @@ class World:
         return names, {k for k, owner in enumerate(owners) if owner in numbers}
 
     def moves(self, frame: str, but: Track) -> bool:
-        """Return whether other joints than those of a track move a frame, from now on."""
+        """Return whether joints of other tracks move a frame, from now on."""
         if frame == WORLD:
             return False
         _, joints = self.chain(frame)
@@ -106,12 +107,18 @@ class World:
         )
 
     def frame_poses(self, frame: str, times: Array) -> Array:
-        """Return the poses of a frame in the world at instants, shape (k, 4, 4)."""
+        """Return the poses of a frame in the world at instants, shape (k, 4, 4).
+
+        times: Instants that ascend [s], shape (k,).
+        """
         if frame == WORLD:
             return np.broadcast_to(np.eye(4), (len(times), 4, 4))
-        at = [self.cell.frame(frame)]
-        states = (self.state.replace(q=self.values(t).q) for t in times.tolist())
-        return matrices_of([poses_in(state, at, IN_WORLD)[0] for state in states])
+        q = np.broadcast_to(self.changes[0][1].q, (len(times), len(self.state.q)))
+        q = np.array(q)
+        for track in self.tracks.values():
+            if track.pieces:
+                q[:, track.joints] = track.samples(times).q
+        return poses(self.cell, self.state, q=q)[frame]
 
     def solver(self, frame: str, track: Track) -> InverseKinematics:
         """Return the solver of poses of a frame in the world by the joints of a task.
