@@ -400,7 +400,7 @@ class Moves:
         )
 
     def _motion_of(self, *args: Any) -> Hashable:
-        """Return what decides how frames move from now on, beside a track of a robot."""
+        """Return what decides how frames move from now on, but for one track."""
         *frames, track = args
         _, joints = self.world.chain(*frames)
         moving = [

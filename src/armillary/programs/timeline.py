@@ -5,12 +5,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.check import CheckOptions, CollisionCheck
+from armillary.collision.check import CheckOptions, CollisionCheck, check_of
 from armillary.errors import unknown
 from armillary.kernel.arguments import numbers_of, positive_number
 from armillary.kinematics.state import State
@@ -20,6 +20,10 @@ from armillary.programs.program import Program
 from armillary.programs.steps import Value
 from armillary.programs.tracks import JointValues, Track, values_at
 from armillary.trajectories.motion_parts import Samples, sample_times
+
+if TYPE_CHECKING:
+    from armillary.programs.clearance import Clearance
+    from armillary.programs.loads import Loads
 
 __all__ = ["Event", "SignalChange", "Span", "Timeline"]
 
@@ -244,10 +248,58 @@ class Timeline:
             if len(track.joints)
         }
 
+    def clearance(self, *, tolerance: float = 1e-5) -> Clearance:
+        """Return how near links come, proven between all instants.
+
+        Parts that are absent do not count.
+
+        Args:
+            tolerance: By how much less than the distance that is found any other may
+                be [m].
+
+        Raises:
+            ModelError: As for `cell.collision`.
+        """
+        from armillary.programs.clearance import clearance
+
+        return clearance(self, tolerance=tolerance)
+
+    def loads(self) -> Loads:
+        """Return torques, powers and energy of the joints, beside their limits.
+
+        They are those of `cell.inverse_dynamics` with what is attached at each instant.
+        Torques are sampled at both ends of at least 500 intervals a second, and refined
+        around the greatest; energies are sums over these by the trapezoidal rule.
+        """
+        from armillary.programs.loads import loads
+
+        return loads(self)
+
+    def knots(self, start: float, end: float, *, most: float) -> Array:
+        """Return the instants between which the motion is smooth, both ends included.
+
+        Args:
+            start: The first [s].
+            end: The last [s].
+            most: How far two of them are apart at most [s].
+        """
+        instants = [np.array([start, end])]
+        for track in self.tracks:
+            for piece in track.pieces:
+                if piece.end > start and piece.start < end:
+                    inner = piece.start + piece.motion.times
+                    instants += [inner[inner < piece.end], np.array([piece.end])]
+        knots = np.unique(np.concatenate(instants))
+        knots = knots[(knots >= start) & (knots <= end)]
+        counts = np.maximum(np.ceil(np.diff(knots) / most), 1.0).astype(int)
+        parts = [
+            np.linspace(a, b, count, endpoint=False)
+            for a, b, count in zip(knots[:-1], knots[1:], counts, strict=True)
+        ]
+        return np.concatenate([*parts, knots[-1:]])
+
     def check(self, time: float) -> CollisionCheck:
         """Return the collision check of the state at an instant [s]."""
-        from armillary.collision.check import check_of
-
         state = self._event(min(max(float(time), 0.0), self.duration)).state
         return check_of(self.cell, state, self.options, self.obstacles)
 
