@@ -332,7 +332,7 @@ FLOW = (
         "state formulas",
         (
             *("kinematics", "ik", "collision", "dynamics", "control", "trajectories"),
-            "planning",
+            *("planning", "programs"),
         ),
         "functions",
     ),

@@ -25,6 +25,7 @@ LAYERS = (
     ("ik", "collision", "dynamics"),
     ("control", "trajectories", "sweeps"),
     ("planning",),
+    ("programs",),
     ("view",),
     ("cell", "formats", "shapes"),
     ("calibration", "testing"),

@@ -15,15 +15,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.check import CollisionCheck
-from armillary.programs.timeline import Timeline
-from armillary.programs.tracks import BETWEEN
+from armillary.kinematics.speed_bounds import zero_product
+from armillary.programs.recording import Recording
+from armillary.programs.tracks import BETWEEN, inside_of
 
 __all__ = ["Clearance", "clearance"]
 
@@ -46,7 +46,7 @@ SECTIONS: Final = 60
 
 
 class Clearance(NamedTuple):
-    """How near links come during a timeline.
+    """How near links come during a recording.
 
     Attributes:
         distance: The least distance that was found [m]; below 0 where links overlap,
@@ -71,14 +71,14 @@ class Clearance(NamedTuple):
         return self.proven > 0.0
 
 
-def clearance(timeline: Timeline, *, tolerance: float = 1e-5) -> Clearance:
+def clearance(recording: Recording, *, tolerance: float = 1e-5) -> Clearance:
     """Return how near links come, see `Timeline.clearance`."""
     best, where, proven = math.inf, 0.0, math.inf
-    for start, end in _spans(timeline):
-        check = timeline.check(start)
+    for start, end in recording.attached_spans():
+        check = recording.check(start)
         if not len(check.pairs):
             continue
-        found, time, bound = _least(timeline, check, start, end, tolerance, best)
+        found, time, bound = _least(recording, check, start, end, tolerance, best)
         proven = min(proven, bound)
         if found < best:
             best, where = found, time
@@ -88,31 +88,25 @@ def clearance(timeline: Timeline, *, tolerance: float = 1e-5) -> Clearance:
     nearest = min(
         (
             contact
-            for check, q in _at(timeline, where)
+            for check, q in _at(recording, where)
             for contact in check.contacts(q, within=best + 1e-6)[:1]
         ),
         key=lambda contact: contact.distance,
         default=None,
     )
     pair = ("", "") if nearest is None else nearest.links
-    return Clearance(best, proven, pair, where, _step_at(timeline, where))
+    return Clearance(best, proven, pair, where, "")
 
 
-def _spans(timeline: Timeline) -> Iterator[tuple[float, float]]:
-    """Yield the intervals of time in which attachments stay."""
-    times = sorted({event.time for event in timeline.events})
-    yield from pairwise([*times, max(timeline.duration, times[-1])])
-
-
-def _at(timeline: Timeline, time: float) -> Iterator[tuple[CollisionCheck, Array]]:
+def _at(recording: Recording, time: float) -> Iterator[tuple[CollisionCheck, Array]]:
     """Yield the checks of the states at an instant, on both sides of it."""
-    q = timeline.at(time).q
-    yield timeline.check(time), q
-    yield timeline.check(max(np.nextafter(time, -1.0), 0.0)), q
+    q = recording.at(time).q
+    yield recording.check(time), q
+    yield recording.check(max(np.nextafter(time, -1.0), 0.0)), q
 
 
 def _least(
-    timeline: Timeline,
+    recording: Recording,
     check: CollisionCheck,
     start: float,
     end: float,
@@ -120,16 +114,16 @@ def _least(
     best: float,
 ) -> tuple[float, float, float]:
     """Return the least distance in an interval, when that is, and what is proven."""
-    knots = timeline.knots(start, end, most=COARSE)
+    knots = recording.knots(start, end, most=COARSE)
 
     def distances(times: Array) -> Array:
-        found = check.clearance(timeline.at(times).q)
+        found = check.clearance(recording.at(times).q)
         return np.where(np.isnan(found), -math.inf, found)
 
     if len(knots) < 2:
         (least,) = distances(knots)
         return float(least), start, float(least) - ROUNDING
-    speeds = _speeds(timeline, check, knots)
+    speeds = _speeds(recording, check, knots)
     if speeds is None:
         count = max(2, math.ceil((end - start) / SAMPLED))
         times = np.linspace(start, end, count + 1)
@@ -148,10 +142,11 @@ def _least(
         if count > MOST:
             is_open[:] = False
         proven = min(proven, float(bound[~is_open].min(initial=math.inf)))
-        a, b, d_a, d_b, v = (part[is_open] for part in (a, b, d_a, d_b, v))
+        opened = [np.asarray(part[is_open]) for part in (a, b, d_a, d_b, v)]
+        a, b, d_a, d_b, v = opened
         if not len(a):
             break
-        middle = 0.5 * (a + b)
+        middle: Array = 0.5 * (a + b)
         d = distances(middle)
         count += len(d)
         k = int(np.argmin(d))
@@ -169,28 +164,26 @@ def _least(
     return least, where, min(proven, least) - ROUNDING
 
 
-def _speeds(timeline: Timeline, check: CollisionCheck, knots: Array) -> Array | None:
+def _speeds(recording: Recording, check: CollisionCheck, knots: Array) -> Array | None:
     """Return bounds of how fast links approach in each interval [m/s], shape (k,).
 
     None where nothing is known.
     """
     if not check.may_be_free:
         return np.zeros(len(knots) - 1)
-    inner = knots[:-1, None] + np.diff(knots)[:, None] * np.linspace(0.0, 1.0, 9)
-    # The rates at an end are those of this interval, not of the one behind it.
-    inner[:, -1] = np.nextafter(knots[1:], -math.inf)
-    values = timeline.at(inner)
+    first, last = inside_of(knots).T[:, :, None]
+    inner = first + (last - first) * np.linspace(0.0, 1.0, 9)
+    values = recording.at(inner)
     rates = np.abs(values.qd).max(axis=1)
     slack = BETWEEN * rates * (np.diff(knots)[:, None] / 8.0)
     lower = (values.q.min(axis=1) - slack).min(axis=0)
     upper = (values.q.max(axis=1) + slack).max(axis=0)
     per_joint = check.approach_rates(lower, upper)
     constant = (np.abs(values.qd) == rates[:, None]).all(axis=1)
-    rates = np.where(constant, rates, BETWEEN * rates)
-    with np.errstate(invalid="ignore"):
-        products = rates[:, None, :] * per_joint
-    products = np.where(rates[:, None, :] > 0.0, products, 0.0).sum(axis=2)
-    speeds = products.max(axis=1, initial=0.0)
+    rates = np.asarray(np.where(constant, rates, BETWEEN * rates), np.float64)
+    # What is not known of a joint does not matter where it rests.
+    speeds: Array = zero_product(rates[:, None, :], per_joint).sum(axis=2)
+    speeds = speeds.max(axis=1, initial=0.0)
     return speeds if np.isfinite(speeds).all() else None
 
 
@@ -213,17 +206,3 @@ def _golden(
             y = a + GOLDEN * (b - a)
             g = value(y)
     return (f, x) if f <= g else (g, y)
-
-
-def _step_at(timeline: Timeline, time: float) -> str:
-    """Return the step that moves joints at an instant."""
-    moving = {
-        track.name
-        for track in timeline.tracks
-        for piece in track.pieces
-        if piece.start <= time <= piece.end
-    }
-    for span in timeline.spans:
-        if span.start <= time <= span.end and span.task in moving:
-            return span.place
-    return ""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from armillary.ik.reason import Reason
 from armillary.kinematics.ending import Ending
 
-__all__ = ["Failure", "Impossible", "RunReason"]
+__all__ = ["Impossible", "RunFailure", "RunReason"]
 
 
 class RunReason(Ending):
@@ -42,7 +42,7 @@ class RunReason(Ending):
     NOT_HELD = 17, "a part that is released was not gripped"
 
 
-class Failure(NamedTuple):
+class RunFailure(NamedTuple):
     """What a program could not do.
 
     Attributes:

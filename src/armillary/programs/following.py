@@ -39,7 +39,7 @@ STEP: Final = 0.01
 DIFFERENCE: Final = 2e-3
 """Between instants of which differences are taken where a motion meets a frame [s]."""
 
-DURATIONS: Final = 1e-3 * 1.1 ** np.arange(110)
+DURATIONS: Final[Array] = np.asarray(1e-3 * 1.1 ** np.arange(110), np.float64)
 """Durations of motions that meet a frame, of which the first is taken within which
 limits hold [s], and refined `ROUNDS` times."""
 
@@ -217,8 +217,8 @@ def _quickest(
         before = float(durations[k - 1]) if k else 0.5 * float(durations[0])
         return before, float(durations[k]), JointValues(*(part[k] for part in ends))
 
-    for durations in np.split(DURATIONS, len(DURATIONS) // AT_ONCE):
-        found = first_of(durations)
+    for first in range(0, len(DURATIONS), AT_ONCE):
+        found = first_of(DURATIONS[first : first + AT_ONCE])
         if found is not None:
             break
     if found is None:
@@ -245,10 +245,10 @@ def _quintics(values: JointValues, ends: JointValues, durations: Array) -> Joint
         *(part * T**power for power, part in enumerate(ends)),
     ]
     coefficients = np.einsum("ij,jkn->kin", QUINTIC, np.stack(rows))
-    T = T[:, None]
+    each = T[:, None]
     return JointValues(
         *(
-            np.einsum("si,kin->ksn", powers, coefficients) / T**order
+            np.einsum("si,kin->ksn", powers, coefficients) / each**order
             for order, powers in enumerate(POWERS_OF)
         )
     )

@@ -1,17 +1,15 @@
-"""Torques, powers and energy of the joints of a cell during a timeline."""
+"""Torques, powers and energy of the joints of a cell during a recording."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.dynamics.questions import inverse_dynamics
-from armillary.programs.timeline import Timeline
+from armillary.programs.recording import Recording
+from armillary.programs.tracks import inside_of
 
 __all__ = ["Loads", "loads"]
 
@@ -55,24 +53,23 @@ class Loads(NamedTuple):
         return np.where(np.isfinite(self.limit), self.peak / self.limit, 0.0)
 
 
-def loads(timeline: Timeline) -> Loads:
+def loads(recording: Recording) -> Loads:
     """Return torques, powers and energy, see `Timeline.loads`."""
-    cell = timeline.cell
+    cell = recording.cell
     n = len(cell.joint_names)
     peak, when, squares = np.zeros(n), np.zeros(n), np.zeros(n)
     power = energy = braking = 0.0
-    for start, end in _spans(timeline):
-        knots = timeline.knots(start, end, most=SAMPLE)
+    for start, end in recording.attached_spans():
+        knots = recording.knots(start, end, most=SAMPLE)
         if len(knots) < 2:
             continue
-        # Accelerations jump at knots: both ends of each interval are its own.
-        times = np.stack([knots[:-1], np.nextafter(knots[1:], -math.inf)], axis=1)
-        torque, qd = _torques(timeline, start, times)
+        times = inside_of(knots)
+        torque, qd = _torques(recording, start, times)
         greatest = np.abs(torque).reshape(-1, n)
         rows = np.argmax(greatest, axis=0)
         for k in range(n):
             best, time = _refined(
-                timeline, start, times, k, float(greatest[rows[k], k]), int(rows[k])
+                recording, start, times, k, float(greatest[rows[k], k]), int(rows[k])
             )
             if best > peak[k]:
                 peak[k], when[k] = best, time
@@ -82,7 +79,7 @@ def loads(timeline: Timeline) -> Loads:
         power = max(power, float(watts.sum(axis=2).max()))
         energy += float((0.5 * h @ np.maximum(watts, 0.0).sum(axis=1)).sum())
         braking -= float((0.5 * h @ np.minimum(watts, 0.0).sum(axis=1)).sum())
-    duration = timeline.duration or 1.0
+    duration = recording.duration or 1.0
     return Loads(
         tuple(cell.joint_names),
         peak,
@@ -95,21 +92,16 @@ def loads(timeline: Timeline) -> Loads:
     )
 
 
-def _spans(timeline: Timeline) -> Iterator[tuple[float, float]]:
-    times = sorted({event.time for event in timeline.events})
-    yield from pairwise([*times, max(timeline.duration, times[-1])])
-
-
-def _torques(timeline: Timeline, start: float, times: Array) -> tuple[Array, Array]:
+def _torques(recording: Recording, start: float, times: Array) -> tuple[Array, Array]:
     """Return torques and rates at instants with the attachments of one of them."""
-    state = timeline.state(start)
-    values = timeline.at(times)
-    kernel = inverse_dynamics(timeline.cell, state=state)
+    state = recording.state(start)
+    values = recording.at(times)
+    kernel = inverse_dynamics(recording.cell, state=state)
     return np.asarray(kernel(*values)), values.qd
 
 
 def _refined(
-    timeline: Timeline, start: float, times: Array, k: int, value: float, row: int
+    recording: Recording, start: float, times: Array, k: int, value: float, row: int
 ) -> tuple[float, float]:
     """Return a greatest torque between samples, and when that is.
 
@@ -117,16 +109,14 @@ def _refined(
     """
     interval = row // 2
     time = float(times.ravel()[row])
-    low, high = (
-        times[max(interval - 1, 0), 0],
-        times[min(interval + 1, len(times) - 1), 1],
-    )
+    low = float(times[max(interval - 1, 0), 0])
+    high = float(times[min(interval + 1, len(times) - 1), 1])
     for _ in range(ROUNDS):
-        fine = np.linspace(low, high, FINER)
-        torque, _qd = _torques(timeline, start, fine)
+        fine = np.asarray(np.linspace(low, high, FINER), np.float64)
+        torque, _qd = _torques(recording, start, fine)
         found = np.abs(torque[:, k])
         best = int(np.argmax(found))
         if found[best] > value:
             value, time = float(found[best]), float(fine[best])
-        low, high = fine[max(best - 1, 0)], fine[min(best + 1, FINER - 1)]
+        low, high = map(float, fine[[max(best - 1, 0), min(best + 1, FINER - 1)]])
     return value, time

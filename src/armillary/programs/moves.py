@@ -16,7 +16,6 @@ from armillary.errors import ModelError, quote
 from armillary.ik.reason import Reason
 from armillary.kinematics.postures import in_posture
 from armillary.model.fields import kept
-from armillary.model.mount import WORLD
 from armillary.planning.cartesian import line
 from armillary.planning.planner import planner
 from armillary.planning.tool_curve import Blend, curve_through
@@ -24,7 +23,7 @@ from armillary.programs.ending import Impossible, RunReason
 from armillary.programs.following import FollowedWay, Mover, meet, rests, stop_at
 from armillary.programs.steps import PTP, JointMotion, Linear, Planned
 from armillary.programs.tracks import Track
-from armillary.programs.world import Limits, World
+from armillary.programs.world import RunLimits, World
 from armillary.spatial.pose import Pose
 from armillary.trajectories.motion import Motion
 from armillary.trajectories.straight import straight_motion
@@ -69,7 +68,7 @@ class Moves:
     """
 
     world: World
-    limits: Limits
+    limits: RunLimits
     check: CollisionCheck | None
     options: CheckOptions
 
@@ -121,14 +120,13 @@ class Moves:
         key = ("blended", step, track.joints.tobytes(), np.stack(way).tobytes())
 
         def made() -> Motion:
-            names = [self.world.cell.joint_names[k] for k in track.joints]
             return time_path(
                 self.world.cell,
                 np.stack(way),
                 blend=step.blend,
                 velocity=(mover.velocity[0], mover.velocity[1]),
                 acceleration=(mover.acceleration[0], mover.acceleration[1]),
-                joints=names,
+                joints=self.world.names(track),
             ).motion()
 
         return [self._kept((*key, mover.velocity.tobytes()), made)]
@@ -220,7 +218,7 @@ class Moves:
             start=q,
             blend=step.blend,
             relative_to=step.relative_to,
-            joints=[world.cell.joint_names[k] for k in track.joints],
+            joints=world.names(track),
             state=world.now(),
         )
         if not path.success:
@@ -242,7 +240,7 @@ class Moves:
         mover = self.mover(track, step.frame, step.acceleration)
         (R,) = world.frame_poses(step.relative_to, np.array([world.time]))
         (X,) = world.frame_poses(step.frame, np.array([world.time]))
-        first = np.linalg.solve(R, X)
+        first = np.asarray(np.linalg.solve(R, X), np.float64)
         names = [f"Target {k}" for k in range(len(step.to))]
         curve = curve_through(
             first, [each.as_given for each in step.to], names, Blend(step.blend, None)
@@ -353,7 +351,7 @@ class Moves:
             else:
                 q = np.array(to, np.float64)
                 if len(q) != n:
-                    names = ", ".join(world.cell.joint_names[k] for k in track.joints)
+                    names = ", ".join(world.names(track))
                     raise ModelError(
                         f"a target has {len(q)} joint positions, and the task moves "
                         f"{n} joints: {names or 'none'}."
@@ -364,7 +362,7 @@ class Moves:
                 raise Impossible(
                     RunReason.LIMITS,
                     f"the target {q[k]:.6g} of "
-                    f"{quote(world.cell.joint_names[track.joints[k]])} is beyond its "
+                    f"{quote(world.names(track)[k])} is beyond its "
                     f"limits, {lower[k]:.6g} to {upper[k]:.6g}",
                 )
             found.append(q)
@@ -372,10 +370,9 @@ class Moves:
         return found
 
     def _reached(self, step: JointMotion, to: Pose, mover: Mover, near: Array) -> Array:
-        world, X = self.world, np.asarray(to.matrix(), np.float64)
-        if step.relative_to != WORLD:
-            (R,) = world.frame_poses(step.relative_to, np.array([world.time]))
-            X = np.asarray(R @ X)
+        world = self.world
+        (R,) = world.frame_poses(step.relative_to, np.array([world.time]))
+        X = np.asarray(R @ np.asarray(to.matrix(), np.float64))
         solver = mover.solver
         assert solver is not None
         solution = solver(X, near=near)
@@ -455,7 +452,7 @@ def _of_joints(motion: Motion, joints: npt.NDArray[np.int64]) -> Motion:
     )
 
 
-def _wide(limits: Limits, track: Track, mover: Mover) -> tuple[Array, Array]:
+def _wide(limits: RunLimits, track: Track, mover: Mover) -> tuple[Array, Array]:
     """Return limits of rates and accelerations of all joints; others do not move."""
     n = limits.velocity.shape[1]
     rates, greatest = np.ones((2, n)), np.ones((2, n))

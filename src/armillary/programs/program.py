@@ -94,8 +94,8 @@ class Program(
         """Store plain data.
 
         Raises:
-            ModelError: What is given are no steps, a routine calls itself, or a name
-                has two meanings.
+            ModelError: Something else than steps is given, a routine calls itself, or
+                a name has two meanings.
             UnknownName: A routine or a signal does not exist.
         """
         tasks: Any = self.tasks
@@ -181,8 +181,9 @@ class Program(
             FormatError: The text is not a program; the message says where.
         """
         try:
-            content = msgspec.json.decode(text)
-            if not isinstance(content, dict) or content.pop("kind", None) != KIND:
+            decoded = msgspec.json.decode(text)
+            content = cast("dict[str, Any]", decoded) if type(decoded) is dict else {}
+            if content.pop("kind", None) != KIND:
                 raise FormatError(
                     f'This JSON is not a program: it has no "kind": "{KIND}".'
                 )

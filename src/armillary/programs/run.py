@@ -9,10 +9,8 @@ tasks go on in the order in which the program has them, as long as one of them c
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -21,13 +19,15 @@ from armillary.errors import ArmillaryError, ModelError, quote
 from armillary.ik.avoidance import check_of_same
 from armillary.kernel.arguments import positive_number
 from armillary.kinematics.state import State, bound_state, home
-from armillary.model.mount import WORLD
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
-from armillary.programs.ending import Failure, Impossible, RunReason
+from armillary.programs.drives import driven
+from armillary.programs.ending import Impossible, RunFailure, RunReason
 from armillary.programs.moves import HOLD, Following, Moves
+from armillary.programs.parts import PartStep, part_moved
 from armillary.programs.program import ALONE, Program
-from armillary.programs.sensors import Watch, distance_to_part
+from armillary.programs.recording import Event, Recording
+from armillary.programs.sensors import SensorWatch
 from armillary.programs.steps import (
     PTP,
     AnyStep,
@@ -46,18 +46,15 @@ from armillary.programs.steps import (
     WaitFor,
     Zone,
 )
-from armillary.programs.timeline import Event, SignalChange, Span, Timeline
+from armillary.programs.tasks import Free, Lock, Signal, Task, Until, Waits
+from armillary.programs.timeline import SignalChange, Span, Timeline
 from armillary.programs.tracks import Track
-from armillary.programs.world import Limits, World, absent_pose
-from armillary.trajectories.motion import Motion
+from armillary.programs.world import RunLimits, World
 
 __all__ = ["run"]
 
 MOST_STEPS: Final = 1_000_000
 """Steps of a run; a program that repeats more is refused."""
-
-MOST_AT_ONCE: Final = 10_000
-"""Steps at one instant, after which a run that stands still is refused."""
 
 
 def run(
@@ -100,7 +97,8 @@ def run(
         UnknownName: A joint, frame, part or posture does not exist.
         StateError: The state is of another cell, or a part cannot be moved.
     """
-    if not isinstance(program, Program):
+    given: Any = program
+    if not isinstance(given, Program):
         raise ModelError(
             f"A cell runs an arm.Program, such as Program([PTP(to=q)]), not "
             f"{quote(program)}."
@@ -112,68 +110,13 @@ def run(
     made = _Run(
         cell,
         program,
-        World(start, program.absent),
-        Limits(cell, velocity, acceleration),
+        World(start, program.absent, program.tasks),
+        RunLimits(cell, velocity, acceleration),
         check,
         options,
         positive_number("timeout", timeout),
     )
     return made.timeline()
-
-
-class _Until(NamedTuple):
-    """Goes on at an instant [s]."""
-
-    time: float
-
-
-class _Signal(NamedTuple):
-    """Goes on when a signal has a value."""
-
-    name: str
-    value: Value
-    deadline: float
-
-
-class _Free(NamedTuple):
-    """Goes on when the task has a zone."""
-
-    zone: str
-
-
-_Waits = _Until | _Signal | _Free
-
-
-@dataclass(eq=False)
-class _Task:
-    """A task while it runs.
-
-    Attributes:
-        name: Its name.
-        track: The motions of its joints.
-        going: What it does next.
-        waits: What it waits for; None where it can go on, or has ended.
-        place: Where its present step is.
-        following: What its robot follows.
-        has_ended: Whether all its steps are done.
-    """
-
-    name: str
-    track: Track
-    going: Iterator[_Waits]
-    waits: _Waits | None = None
-    place: str = ""
-    following: Following | None = None
-    has_ended: bool = False
-
-
-@dataclass(eq=False)
-class _Lock:
-    """A zone: who is in it, who waits, and which span left it last."""
-
-    owner: str = ""
-    queue: deque[str] = field(default_factory=deque[str])
-    left: int | None = None
 
 
 class _Run:
@@ -182,7 +125,7 @@ class _Run:
         cell: Workcell,
         program: Program,
         world: World,
-        limits: Limits,
+        limits: RunLimits,
         check: CollisionCheck | None,
         options: CheckOptions,
         timeout: float,
@@ -194,7 +137,7 @@ class _Run:
         self.changes: list[SignalChange] = []
         self.events = [Event(0.0, world.state, frozenset(world.absent))]
         self.setters: dict[str, int | None] = {}
-        self.locks: dict[str, _Lock] = {}
+        self.locks: dict[str, Lock] = {}
         self.count = 0
         _check_names(cell, program)
         self.tasks = self._tasks()
@@ -203,14 +146,14 @@ class _Run:
         }
         self.values |= program.signals
         self.watches = [
-            Watch(name, sensor, world, options.meshes)
+            SensorWatch(name, sensor, world, options.meshes)
             for name, sensor in program.sensors.items()
         ]
         self.values |= {w.name: w.distance(0.0) <= 0.0 for w in self.watches}
         for name, value in self.values.items():
             self.changes.append(SignalChange(name, 0.0, value))
 
-    def _tasks(self) -> list[_Task]:
+    def _tasks(self) -> list[Task]:
         """Return the tasks, each with the joints that it moves."""
         driven = {
             self.cell.joint(step.joint)
@@ -219,10 +162,10 @@ class _Run:
         }
         q = self.world.state.q
         owners: dict[int, str] = {}
-        tasks: list[_Task] = []
+        tasks: list[Task] = []
         for name, steps in self.program.tasks.items():
             joints = np.array(self._joints(name, driven), np.int64)
-            for k in joints.tolist():
+            for k in cast("list[int]", joints.tolist()):
                 if k in owners:
                     raise ModelError(
                         f"The tasks {quote(owners[k])} and {quote(name)} both move "
@@ -237,14 +180,12 @@ class _Run:
                 owners[k] = name
             track = Track(name, joints, q[joints])
             self.world.tracks[name] = track
-            task = _Task(name, track, iter(()))
+            task = Task(name, track, iter(()))
             task.going = self._steps(task, steps, name)
             tasks.append(task)
         for k in sorted(driven):
-            name = self.cell.joint_names[k]
-            self.world.tracks[f"joint {name}"] = Track(
-                f"joint {name}", np.array([k]), q[[k]]
-            )
+            name = _driven_name(self.cell, k)
+            self.world.tracks[name] = Track(name, np.array([k]), q[[k]])
         return tasks
 
     def _joints(self, name: str, driven: set[int]) -> list[int]:
@@ -270,7 +211,7 @@ class _Run:
 
     def timeline(self) -> Timeline:
         """Run the program to its end."""
-        failure: Failure | None = None
+        failure: RunFailure | None = None
         world = self.world
         try:
             self._go_on()
@@ -284,36 +225,23 @@ class _Run:
             span._replace(end=min(span.end, end)) if span.end > end else span
             for span in self.spans
         ]
-        return Timeline(
-            self.program,
-            end,
-            tuple(self.spans),
-            tuple(self.changes),
-            tuple(self.events),
-            failure,
-            tuple(world.tracks.values()),
-            self.options,
-            None if self.check is None else self.check.obstacles,
-        )
+        obstacles = None if self.check is None else self.check.obstacles
+        tracks = tuple(world.tracks.values())
+        recording = Recording(end, tuple(self.events), tracks, self.options, obstacles)
+        spans, changes = tuple(self.spans), tuple(self.changes)
+        return Timeline(self.program, recording, spans, changes, failure)
 
     def _go_on(self) -> None:
         """Let all tasks go on that can, until none can at this instant."""
-        busy, steps = True, 0
+        busy = True
         while busy:
             busy = False
             for task in self.tasks:
                 while not task.has_ended and self._is_ready(task):
                     busy = True
-                    steps += 1
-                    if steps > MOST_AT_ONCE:
-                        self._fail(
-                            task,
-                            RunReason.TIMEOUT,
-                            f"{MOST_AT_ONCE} steps at one instant: it goes on for ever",
-                        )
                     self._step(task)
 
-    def _step(self, task: _Task) -> None:
+    def _step(self, task: Task) -> None:
         try:
             task.waits = next(task.going)
         except StopIteration:
@@ -323,13 +251,13 @@ class _Run:
         except ArmillaryError as error:
             raise type(error)(f"{task.place}: {error}") from error
 
-    def _is_ready(self, task: _Task) -> bool:
+    def _is_ready(self, task: Task) -> bool:
         waits = task.waits
         if waits is None:
             return True
-        if isinstance(waits, _Until):
+        if isinstance(waits, Until):
             return waits.time <= self.world.time
-        if isinstance(waits, _Signal):
+        if isinstance(waits, Signal):
             return self._holds(waits.name, waits.value)
         return self.locks[waits.zone].owner == task.name
 
@@ -338,15 +266,15 @@ class _Run:
         world, now = self.world, self.world.time
         times = [math.inf]
         for task in self.tasks:
-            if isinstance(task.waits, _Until):
+            if isinstance(task.waits, Until):
                 times.append(task.waits.time)
-            elif isinstance(task.waits, _Signal):
+            elif isinstance(task.waits, Signal):
                 times.append(task.waits.deadline)
-            if task.following is not None and not task.has_ended:
+            if self._follows(task):
                 times.append(task.track.end)
         coming = min(times)
         limit = min(coming, self.timeout)
-        changing: Watch | None = None
+        changing: SensorWatch | None = None
         for watch in self.watches:
             change = watch.next_change(bool(self.values[watch.name]), limit)
             if change < limit or (change == limit and change < coming):
@@ -361,11 +289,11 @@ class _Run:
         world.time = coming
         for task in self.tasks:
             waits = task.waits
-            is_late = isinstance(waits, _Signal) and waits.deadline <= coming
-            if isinstance(waits, _Signal) and is_late and not self._is_ready(task):
+            is_late = isinstance(waits, Signal) and waits.deadline <= coming
+            if isinstance(waits, Signal) and is_late and not self._is_ready(task):
                 why = f"the signal {quote(waits.name)} is not {waits.value!r} in time"
                 self._fail(task, RunReason.TIMEOUT, why)
-            if task.following is not None and task.track.end <= coming:
+            if self._follows(task) and task.track.end <= coming:
                 self._follow_on(task)
 
     def _stuck(self, coming: float) -> None:
@@ -373,7 +301,7 @@ class _Run:
         waiting = [task for task in self.tasks if task.waits is not None]
         if math.isfinite(coming):
             self.world.time = self.timeout
-            late = next(t for t in waiting if isinstance(t.waits, _Until))
+            late = next(t for t in waiting if isinstance(t.waits, Until))
             self._fail(late, RunReason.TIMEOUT, f"after {self.timeout:g} s")
         moves = any(
             track.moves(self.world.time) for track in self.world.tracks.values()
@@ -388,9 +316,9 @@ class _Run:
                 for task, zone in circle
             )
             self._fail(circle[0][0], RunReason.DEADLOCK, text)
-        task = next((t for t in waiting if isinstance(t.waits, _Signal)), waiting[0])
+        task = next((t for t in waiting if isinstance(t.waits, Signal)), waiting[0])
         waits = task.waits
-        if isinstance(waits, _Signal):
+        if isinstance(waits, Signal):
             others = [each for each in waiting if each is not task]
             setters = [
                 quote(each.name) for each in others if self._may_set(each, waits.name)
@@ -408,22 +336,22 @@ class _Run:
                 RunReason.NEVER,
                 f"nothing makes the signal {quote(waits.name)} {waits.value!r}",
             )
-        zone = waits.zone if isinstance(waits, _Free) else ""
+        zone = waits.zone if isinstance(waits, Free) else ""
         self._fail(
             task,
             RunReason.NEVER,
             f"the zone {quote(zone)} is never left by {quote(self.locks[zone].owner)}",
         )
 
-    def _circle(self, waiting: list[_Task]) -> list[tuple[_Task, str]]:
+    def _circle(self, waiting: list[Task]) -> list[tuple[Task, str]]:
         """Return tasks of which each waits for a zone of the next one."""
         wanted = {
             task.name: (task, task.waits.zone)
             for task in waiting
-            if isinstance(task.waits, _Free)
+            if isinstance(task.waits, Free)
         }
         for first in wanted:
-            name, chain = first, list[tuple[_Task, str]]()
+            name, chain = first, list[tuple[Task, str]]()
             while name in wanted and len(chain) <= len(wanted):
                 task, zone = wanted[name]
                 chain.append((task, zone))
@@ -432,7 +360,7 @@ class _Run:
                     return chain
         return []
 
-    def _may_set(self, task: _Task, signal: str) -> bool:
+    def _may_set(self, task: Task, signal: str) -> bool:
         """Return whether steps of a task set a signal."""
         return any(
             isinstance(step, Set) and step.signal == signal
@@ -440,16 +368,16 @@ class _Run:
             if place.startswith((f"{task.name}[", "routine "))
         )
 
-    def _fail(self, task: _Task, reason: RunReason, why: str) -> None:
+    def _fail(self, task: Task, reason: RunReason, why: str) -> None:
         text = why if why.endswith(".") else f"{why}."
-        failure = Failure(reason, task.name, task.place, self.world.time, text)
+        failure = RunFailure(reason, task.name, task.place, self.world.time, text)
         raise _Failed(failure)
 
     # steps
 
     def _steps(
-        self, task: _Task, steps: tuple[AnyStep, ...], above: str
-    ) -> Iterator[_Waits]:
+        self, task: Task, steps: tuple[AnyStep, ...], above: str
+    ) -> Iterator[Waits]:
         for k, step in enumerate(steps):
             place = f"{above}[{k}]"
             task.place = place
@@ -469,34 +397,28 @@ class _Run:
             else:
                 yield from self._simple(task, step, place)
 
-    def _simple(self, task: _Task, step: AnyStep, place: str) -> Iterator[_Waits]:
+    def _simple(self, task: Task, step: AnyStep, place: str) -> Iterator[Waits]:
         """Do a step without others in it."""
         number = self._begin(task, step, place)
         if isinstance(step, PTP | Planned | Linear):
             yield from self._move(task, step)
         elif isinstance(step, Wait):
-            yield _Until(self.world.time + step.seconds)
+            yield Until(self.world.time + step.seconds)
         elif isinstance(step, WaitFor):
             if not self._holds(step.signal, step.value):
                 wait = math.inf if step.timeout is None else step.timeout
-                yield _Signal(step.signal, step.value, self.world.time + wait)
+                yield Signal(step.signal, step.value, self.world.time + wait)
                 self._end(number, f"signal {quote(step.signal)}", self._setter(step))
                 return
         elif isinstance(step, Set):
             self._set(step.signal, step.value, number)
         elif isinstance(step, Drive):
             self._drive(step)
-        elif isinstance(step, Grip):
-            self._grip(step)
-        elif isinstance(step, Release):
-            self._release(step)
-        elif isinstance(step, Appear):
-            self._appear(step)
-        elif isinstance(step, Leave):
-            self._leave(step)
+        elif isinstance(step, Grip | Release | Appear | Leave):
+            self._part(step)
         self._end(number)
 
-    def _begin(self, task: _Task, step: AnyStep, place: str) -> int:
+    def _begin(self, task: Task, step: AnyStep, place: str) -> int:
         name, now = step.label or type(step).__name__, self.world.time
         self.spans.append(Span(task.name, place, name, now, math.inf))
         return len(self.spans) - 1
@@ -506,26 +428,27 @@ class _Run:
             end=self.world.time, waited_for=waited_for, cause=cause
         )
 
-    def _in_zone(self, task: _Task, step: Zone, place: str) -> Iterator[_Waits]:
-        lock = self.locks.setdefault(step.zone, _Lock())
+    def _in_zone(self, task: Task, step: Zone, place: str) -> Iterator[Waits]:
+        lock = self.locks.setdefault(step.zone, Lock())
         if lock.owner == task.name:
             yield from self._steps(task, step.steps, place)
             return
         number = self._begin(task, step, place)
         if lock.owner:
             lock.queue.append(task.name)
-            yield _Free(step.zone)
+            yield Free(step.zone)
             self._end(number, f"zone {quote(step.zone)}", lock.left)
         else:
             lock.owner = task.name
             self._end(number)
         yield from self._steps(task, step.steps, place)
-        lock.left = len(self.spans) - 1
-        last = [k for k, span in enumerate(self.spans) if span.task == task.name]
-        lock.left = last[-1]
+        count = len(self.spans)
+        lock.left = next(
+            k for k in reversed(range(count)) if self.spans[k].task == task.name
+        )
         lock.owner = lock.queue.popleft() if lock.queue else ""
 
-    def _move(self, task: _Task, step: PTP | Planned | Linear) -> Iterator[_Waits]:
+    def _move(self, task: Task, step: PTP | Planned | Linear) -> Iterator[Waits]:
         if not len(task.track.joints):
             raise Impossible(
                 RunReason.LIMITS,
@@ -543,20 +466,29 @@ class _Run:
             task.track.add(self.world.time, motion)
             # What it follows may change its motion, and the end with it.
             while task.track.end > self.world.time:
-                yield _Until(task.track.end)
+                yield Until(task.track.end)
         if following is not None:
             following.meeting = None
 
-    def _follow_on(self, task: _Task) -> None:
+    def _follows(self, task: Task) -> bool:
+        """Return whether a task waits while its robot follows a frame that moves."""
+        following = task.following
+        return (
+            following is not None
+            and not task.has_ended
+            and self.world.moves(following.frame, task.track)
+        )
+
+    def _follow_on(self, task: Task) -> None:
         """Go on following a frame while a task waits."""
         following, now = task.following, self.world.time
         if following is None or following.meeting is not None:
             return
-        if isinstance(task.waits, _Until) and task.waits.time <= now:
+        if isinstance(task.waits, Until) and task.waits.time <= now:
             return  # it goes on by itself
         self._follow(task, following, now + HOLD)
 
-    def _follow(self, task: _Task, following: Following, end: float) -> None:
+    def _follow(self, task: Task, following: Following, end: float) -> None:
         world, way = self.world, following.way
         if way is None or not world.moves(following.frame, task.track):
             return
@@ -590,144 +522,28 @@ class _Run:
                     self._fail(task, error.reason, str(error))
             elif following.way is not None:
                 end = max(following.way.begin + following.way.duration, now + HOLD)
-                if isinstance(task.waits, _Until) and task.waits.time > now:
+                if isinstance(task.waits, Until) and task.waits.time > now:
                     end = task.waits.time
                 self._follow(task, following, end)
-            if isinstance(task.waits, _Until) and task.track.end > now:
-                task.waits = _Until(task.track.end)
+            if isinstance(task.waits, Until) and task.track.end > now:
+                task.waits = Until(task.track.end)
 
     def _drive(self, step: Drive) -> None:
         """Change the speed of a joint that moves by itself."""
-        k = self.cell.joint(step.joint)
-        track = self.world.tracks[f"joint {self.cell.joint_names[k]}"]
-        now = self.world.time
-        values = track.at(now)
-        q, v = float(values.q[0]), float(values.qd[0])
-        limits = self.limits
-        lower, upper = limits.velocity[:, k]
-        if not lower <= step.speed <= upper:
-            raise Impossible(
-                RunReason.LIMITS,
-                f"{quote(step.joint)} moves at {upper:g} at most, not {step.speed:g}",
-            )
-        a = step.acceleration or float(limits.acceleration[1, k])
-        ramp = abs(step.speed - v) / a if a < math.inf else 0.0
-        end = self._end_of_drive(k, q + 0.5 * (v + step.speed) * ramp, step.speed, now)
-        times, laws, curves = [0.0], list[Any](), list[Any]()
-        if ramp:
-            laws.append([0.0, 1.0])
-            curves.append([q, v, 0.5 * (step.speed - v) / ramp])
-            times.append(ramp)
-            q += 0.5 * (v + step.speed) * ramp
-        if step.speed:
-            laws.append([0.0, 1.0])
-            curves.append([q, step.speed])
-            times.append(max(end, ramp + 1e-9))
-        if not laws:
-            return
-        m = len(laws)
-        law, curve = np.zeros((m, 6)), np.zeros((m, 6, 1))
-        for row in range(m):
-            law[row, :2] = laws[row]
-            curve[row, : len(curves[row]), 0] = curves[row]
-        motion = Motion(
-            times=np.array(times),
-            law=law,
-            curve=curve,
-            piece=np.arange(m),
-            joint_names=(),
-        )
-        track.add(now, motion)
+        k, now = self.cell.joint(step.joint), self.world.time
+        track = self.world.tracks[_driven_name(self.cell, k)]
+        motion = driven(step, k, track.at(now), self.limits, self.timeout - now + 1.0)
+        if motion is not None:
+            track.add(now, motion)
+        elif track.moves(now):
+            track.stop(now)
         self._changed(track)
 
-    def _end_of_drive(self, k: int, q: float, speed: float, now: float) -> float:
-        """Return how long a joint may move at a speed: to its limit or the timeout."""
-        most = self.timeout - now + 1.0
-        lower, upper = self.limits.position[:, k]
-        bound = upper if speed > 0.0 else lower
-        if speed and math.isfinite(bound):
-            most = min(most, (bound - q) / speed)
-        return most
-
-    # parts
-
-    def _grip(self, step: Grip) -> None:
+    def _part(self, step: PartStep) -> None:
+        """Grip, release, bring or remove a part."""
         world = self.world
-        part, by = world.part(step.part), self.cell.qualified(step.by)
-        if part in world.absent:
-            raise Impossible(
-                RunReason.NOT_THERE, f"{quote(part)} is absent; it must appear first"
-            )
-        if part in world.gripped:
-            raise Impossible(
-                RunReason.TAKEN,
-                f"{quote(world.gripped[part])} has gripped {quote(part)}; it can hand "
-                f"it over by Release(part={part!r}, onto={step.by!r})",
-            )
-        distance = distance_to_part(world, part, by, self.options.meshes)
-        if distance > step.within:
-            raise Impossible(
-                RunReason.NOT_THERE,
-                f"{quote(by)} is {distance:.4g} m from {quote(part)}, farther than "
-                f"within={step.within:g}",
-            )
-        world.gripped[part] = by
-        self._state(world.now().grip(part, by=by, replace=True))
-
-    def _release(self, step: Release) -> None:
-        world = self.world
-        part = world.part(step.part)
-        if part not in world.gripped:
-            raise Impossible(RunReason.NOT_HELD, f"{quote(part)} is not gripped")
-        del world.gripped[part]
-        self._put(part, step.onto, world.now())
-        if step.onto != WORLD and self._is_tool(step.onto):
-            world.gripped[part] = self.cell.qualified(step.onto)
-
-    def _is_tool(self, frame: str) -> bool:
-        """Return whether a frame is moved by the joints of a task."""
-        _, joints = self.world.chain(frame)
-        return any(
-            not joints.isdisjoint(task.track.joints.tolist()) for task in self.tasks
-        )
-
-    def _put(self, part: str, onto: str, state: State) -> None:
-        """Let a frame, or the world, carry a part where it is."""
-        if onto != WORLD:
-            self._state(state.grip(part, by=onto, replace=True))
-        elif state.parent(part) != WORLD:
-            self._state(state.release(part))
-        else:
-            self._state(state)
-
-    def _appear(self, step: Appear) -> None:
-        world = self.world
-        part = world.part(step.part)
-        if part not in world.absent:
-            raise Impossible(RunReason.TAKEN, f"{quote(part)} is there already")
-        world.absent.discard(part)
-        state = world.now().place(part, step.at, relative_to=step.relative_to)
-        self._put(part, step.on, state)
-
-    def _leave(self, step: Leave) -> None:
-        world = self.world
-        part = world.part(step.part)
-        if part in world.absent:
-            raise Impossible(RunReason.NOT_THERE, f"{quote(part)} is absent")
-        if part in world.gripped:
-            raise Impossible(
-                RunReason.TAKEN,
-                f"{quote(world.gripped[part])} has gripped {quote(part)}",
-            )
-        state = world.now()
-        if state.parent(part) != WORLD:
-            state = state.release(part)
-        world.absent.add(part)
-        self._state(state.place(part, absent_pose(self.cell, part)))
-
-    def _state(self, state: State) -> None:
-        self.world.change(state)
-        self.events.append(Event(self.world.time, state, frozenset(self.world.absent)))
+        world.change(part_moved(world, step, self.options.meshes))
+        self.events.append(Event(world.time, world.state, frozenset(world.absent)))
         self._set_sensors()
 
     # signals
@@ -745,7 +561,7 @@ class _Run:
             self.setters[signal] = span
             self.changes.append(SignalChange(signal, self.world.time, value))
 
-    def _set_sensors(self, but: Watch | None = None) -> None:
+    def _set_sensors(self, but: SensorWatch | None = None) -> None:
         """Let sensors say what they see after parts changed their places."""
         for watch in self.watches:
             if watch is but:
@@ -758,10 +574,15 @@ class _Run:
                 self._set(watch.name, True, None)
 
 
+def _driven_name(cell: Workcell, joint: int) -> str:
+    """Return the name of the track of a joint that is driven."""
+    return f"joint {cell.joint_names[joint]}"
+
+
 class _Failed(Exception):
     """A run that ends early."""
 
-    def __init__(self, failure: Failure) -> None:
+    def __init__(self, failure: RunFailure) -> None:
         super().__init__(str(failure))
         self.failure = failure
 

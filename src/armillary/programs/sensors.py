@@ -32,7 +32,7 @@ from armillary.programs.tracks import Track
 from armillary.programs.world import World
 from armillary.spatial.pose import IDENTITY, Pose
 
-__all__ = ["Watch", "distance_to_part"]
+__all__ = ["SensorWatch", "distance_to_part"]
 
 Array = npt.NDArray[np.float64]
 
@@ -73,7 +73,7 @@ class Seen(NamedTuple):
     reach: float
 
 
-class Watch:
+class SensorWatch:
     """Watches a sensor during a run."""
 
     def __init__(

@@ -29,11 +29,11 @@ __all__ = [
     "Leave",
     "Linear",
     "Planned",
+    "ProgramStep",
     "Release",
     "Repeat",
-    "Segment",
     "Set",
-    "Step",
+    "ToolSegment",
     "Wait",
     "WaitFor",
     "Zone",
@@ -49,7 +49,7 @@ Target: TypeAlias = str | tuple[float, ...] | Pose
 MOST_REPEATS: Final = 1_000_000
 
 
-class Segment(
+class ToolSegment(
     msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
 ):
     """A part of the way of a linear motion.
@@ -76,12 +76,12 @@ if TYPE_CHECKING:  # constructors take any sequence, fields are tuples
     At: TypeAlias = Any
 else:
     Targets = tuple[Target, ...]
-    Segments = tuple[Segment, ...]
+    Segments = tuple[ToolSegment, ...]
     Steps = "tuple[AnyStep, ...]"
     At = Pose
 
 
-class Step(
+class ProgramStep(
     msgspec.Struct,
     frozen=True,
     kw_only=True,
@@ -124,7 +124,7 @@ class Step(
         return ModelError(f"The step {self}: {why}.")
 
 
-class JointMotion(Step, frozen=True, kw_only=True, tag=True):
+class JointMotion(ProgramStep, frozen=True, kw_only=True, tag=True):
     """What motions to joint positions or poses have in common.
 
     Attributes:
@@ -195,7 +195,7 @@ class Planned(JointMotion, frozen=True, kw_only=True):
             self.check(name)
 
 
-class Linear(Step, frozen=True, kw_only=True):
+class Linear(ProgramStep, frozen=True, kw_only=True):
     """A motion of a frame along straight lines and arcs.
 
     Attributes:
@@ -225,7 +225,7 @@ class Linear(Step, frozen=True, kw_only=True):
             ShapeError: A target is something else.
         """
         given: Any = self.to
-        if isinstance(given, Pose | Arc | Line | Segment) or _is_pose(given):
+        if isinstance(given, Pose | Arc | Line | ToolSegment) or _is_pose(given):
             given = [given]
         segments = tuple(_segment(self, each) for each in given)
         if not segments:
@@ -238,7 +238,7 @@ class Linear(Step, frozen=True, kw_only=True):
         self.check("blend")
 
 
-class Grip(Step, frozen=True, kw_only=True):
+class Grip(ProgramStep, frozen=True, kw_only=True):
     """A frame grips a part where it is.
 
     Attributes:
@@ -256,7 +256,7 @@ class Grip(Step, frozen=True, kw_only=True):
         self.check("within")
 
 
-class Release(Step, frozen=True, kw_only=True):
+class Release(ProgramStep, frozen=True, kw_only=True):
     """A part is released where it is.
 
     Attributes:
@@ -269,7 +269,7 @@ class Release(Step, frozen=True, kw_only=True):
     onto: str = WORLD
 
 
-class Appear(Step, frozen=True, kw_only=True):
+class Appear(ProgramStep, frozen=True, kw_only=True):
     """A part that was absent comes into the cell.
 
     Attributes:
@@ -294,7 +294,7 @@ class Appear(Step, frozen=True, kw_only=True):
         self.store(at=_pose(self, self.at))
 
 
-class Leave(Step, frozen=True, kw_only=True):
+class Leave(ProgramStep, frozen=True, kw_only=True):
     """A part leaves the cell: it is absent until it appears again.
 
     Attributes:
@@ -304,7 +304,7 @@ class Leave(Step, frozen=True, kw_only=True):
     part: str
 
 
-class Set(Step, frozen=True, kw_only=True):
+class Set(ProgramStep, frozen=True, kw_only=True):
     """A signal gets a value.
 
     Attributes:
@@ -316,7 +316,7 @@ class Set(Step, frozen=True, kw_only=True):
     value: Value = True
 
 
-class Wait(Step, frozen=True, kw_only=True):
+class Wait(ProgramStep, frozen=True, kw_only=True):
     """The task waits for a time; a robot that follows a frame goes on doing so.
 
     Attributes:
@@ -330,7 +330,7 @@ class Wait(Step, frozen=True, kw_only=True):
         self.check("seconds", most=1e9)
 
 
-class WaitFor(Step, frozen=True, kw_only=True):
+class WaitFor(ProgramStep, frozen=True, kw_only=True):
     """The task waits until a signal has a value.
 
     Attributes:
@@ -349,7 +349,7 @@ class WaitFor(Step, frozen=True, kw_only=True):
             self.check("timeout", most=1e9)
 
 
-class Drive(Step, frozen=True, kw_only=True):
+class Drive(ProgramStep, frozen=True, kw_only=True):
     """A joint moves at a speed from then on, such as a conveyor or a turntable.
 
     Attributes:
@@ -370,7 +370,7 @@ class Drive(Step, frozen=True, kw_only=True):
             self.check("acceleration", 1e-9)
 
 
-class Zone(Step, frozen=True, kw_only=True):
+class Zone(ProgramStep, frozen=True, kw_only=True):
     """Steps during which no other task is in a zone; the task waits until it is free.
 
     Attributes:
@@ -386,7 +386,7 @@ class Zone(Step, frozen=True, kw_only=True):
         self.store(steps=steps_of(self.steps))
 
 
-class Call(Step, frozen=True, kw_only=True):
+class Call(ProgramStep, frozen=True, kw_only=True):
     """The steps of a routine of the program.
 
     Attributes:
@@ -396,7 +396,7 @@ class Call(Step, frozen=True, kw_only=True):
     routine: str
 
 
-class Repeat(Step, frozen=True, kw_only=True):
+class Repeat(ProgramStep, frozen=True, kw_only=True):
     """Steps that are done several times.
 
     Attributes:
@@ -437,15 +437,15 @@ def steps_of(given: Any) -> tuple[AnyStep, ...]:
     Raises:
         ModelError: One is not a step.
     """
-    if isinstance(given, Step):
+    if isinstance(given, ProgramStep):
         given = (given,)
     if not isinstance(given, list | tuple):
         raise ModelError(f"Steps are a list such as [PTP(to=q)], not {quote(given)}.")
     steps = tuple(cast("Sequence[Any]", given))
     for each in steps:
-        if not isinstance(each, Step):
+        if not isinstance(each, ProgramStep):
             raise ModelError(
-                "A step of a program is one of armillary.steps, such as "
+                "A step of a program is one of arm.steps, such as "
                 f"steps.Wait(seconds=1.0), not {quote(each)}."
             )
     return steps
@@ -489,8 +489,8 @@ def _target(step: JointMotion, given: Any) -> Target:
     return tuple(numbers.tolist())
 
 
-def _segment(step: Linear, given: Any) -> Segment:
-    if isinstance(given, Segment):
+def _segment(step: Linear, given: Any) -> ToolSegment:
+    if isinstance(given, ToolSegment):
         return given
     through: tuple[float, float, float] | None = None
     if isinstance(given, Arc | Line):
@@ -500,10 +500,10 @@ def _segment(step: Linear, given: Any) -> Segment:
             x, y, z = map(float, given.through)
             through = x, y, z
         given = given.to
-    return Segment(_pose(step, given), through)
+    return ToolSegment(_pose(step, given), through)
 
 
-def _pose(step: Step, given: Any) -> Pose:
+def _pose(step: ProgramStep, given: Any) -> Pose:
     try:
         return pose_from(given)
     except (ModelError, ShapeError) as error:

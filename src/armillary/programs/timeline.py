@@ -5,29 +5,26 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.check import CheckOptions, CollisionCheck, check_of
 from armillary.errors import unknown
-from armillary.kernel.arguments import numbers_of, positive_number
+from armillary.kernel.arguments import positive_number
 from armillary.kinematics.state import State
 from armillary.model.workcell import Workcell
-from armillary.programs.ending import Failure, RunReason
+from armillary.programs.clearance import Clearance, clearance
+from armillary.programs.ending import RunFailure, RunReason
+from armillary.programs.loads import Loads, loads
 from armillary.programs.program import Program
+from armillary.programs.recording import Event, Recording
 from armillary.programs.steps import Value
-from armillary.programs.tracks import JointValues, Track, values_at
+from armillary.programs.tracks import JointValues
+from armillary.trajectories.motion import Motion
 from armillary.trajectories.motion_parts import Samples, sample_times
 
-if TYPE_CHECKING:
-    from armillary.programs.clearance import Clearance
-    from armillary.programs.loads import Loads
-
-__all__ = ["Event", "SignalChange", "Span", "Timeline"]
-
-Array = npt.NDArray[np.float64]
+__all__ = ["SignalChange", "Span", "Timeline"]
 
 
 class Span(NamedTuple):
@@ -67,20 +64,6 @@ class SignalChange(NamedTuple):
     value: Value
 
 
-class Event(NamedTuple):
-    """Attachments or bases that change.
-
-    Attributes:
-        time: When [s].
-        state: The state from then on, with q and qd of that instant.
-        absent: The parts that are not there from then on.
-    """
-
-    time: float
-    state: State
-    absent: frozenset[str]
-
-
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Timeline:
@@ -88,26 +71,18 @@ class Timeline:
 
     Attributes:
         program: The program.
-        duration: When the last task ended, or the run failed [s].
+        recording: What moved, and what was attached to what.
         spans: All steps that were done, in order of their starts.
         signals: Changes of signals and sensors, in order of time; those at time 0 are
             what they hold at first.
-        events: Changes of attachments and bases, the start among them.
         failure: What could not be done; None where the program was done to its end.
-        tracks: The motions of joints.
-        options: What collision checks are made with.
-        obstacles: What stands around the cell in these.
     """
 
     program: Program
-    duration: float
+    recording: Recording
     spans: tuple[Span, ...]
     signals: tuple[SignalChange, ...]
-    events: tuple[Event, ...]
-    failure: Failure | None
-    tracks: tuple[Track, ...]
-    options: CheckOptions
-    obstacles: Any = None
+    failure: RunFailure | None
 
     @property
     def success(self) -> bool:
@@ -124,23 +99,38 @@ class Timeline:
         return self.success
 
     @property
+    def duration(self) -> float:
+        """Return when the last task ended, or the run failed [s]."""
+        return self.recording.duration
+
+    @property
     def cell(self) -> Workcell:
         """Return what was run."""
-        return self.events[0].state.cell
+        return self.recording.cell
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Return the changes of attachments and bases, the start among them."""
+        return self.recording.events
+
+    # at an instant
 
     def state(self, time: float) -> State:
         """Return the state of the cell at an instant: joints, rates, attachments.
 
-        time: The instant [s]; before 0 and after the end it is that of the end nearest.
+        Args:
+            time: The instant [s]; before 0 and after the end it is that of the end
+                nearest.
         """
-        instant = min(max(float(time), 0.0), self.duration)
-        values = values_at(self.tracks, self._first, instant)
-        event = self._event(instant)
-        return event.state.replace(q=values.q, qd=values.qd, time=instant)
+        return self.recording.state(time)
 
     def absent(self, time: float) -> frozenset[str]:
-        """Return the parts that are not in the cell at an instant [s]."""
-        return self._event(min(max(float(time), 0.0), self.duration)).absent
+        """Return the parts that are not in the cell at an instant.
+
+        Args:
+            time: The instant [s].
+        """
+        return self.recording.absent(time)
 
     def at(self, time: npt.ArrayLike) -> JointValues:
         """Return positions, rates and accelerations of all joints.
@@ -154,24 +144,12 @@ class Timeline:
         Raises:
             ShapeError: They are not numbers.
         """
-        given = numbers_of("time", time)
-        flat, back = np.unique(
-            np.clip(given.ravel(), 0.0, self.duration), return_inverse=True
-        )
-        whole = JointValues(
-            *(np.zeros((len(flat), len(self._first))) for _ in range(3))
-        )
-        whole.q[:] = self._first
-        for track in self.tracks:
-            found = track.samples(flat)
-            for part, values in zip(whole, found, strict=True):
-                part[:, track.joints] = values
-        back = back.reshape(-1)
-        shape = (*given.shape, len(self._first))
-        return JointValues(*(part[back].reshape(shape) for part in whole))
+        return self.recording.at(time)
 
     def sampled(self, rate: float) -> Samples:
         """Return the motion of all joints at a constant rate, and at the end.
+
+        Jerks are not known; they are NaN.
 
         Args:
             rate: Samples a second.
@@ -183,8 +161,30 @@ class Timeline:
         found = self.at(t)
         return Samples(t, *found, np.full_like(found.q, np.nan))
 
+    def motion(self, task: str) -> Motion:
+        """Return the motion of the joints of a task, with what it grips on the way.
+
+        Args:
+            task: The name of the task.
+
+        Raises:
+            UnknownName: No task of this name moves joints.
+        """
+        tracks = {
+            track.name: track for track in self.recording.tracks if len(track.joints)
+        }
+        if task not in tracks:
+            raise unknown("task", task, tracks, owner="this timeline")
+        return tracks[task].motion(self.duration, self.state(0.0))
+
+    # what happened
+
     def signal(self, name: str, time: float) -> Value:
-        """Return what a signal holds at an instant.
+        """Return what a signal or a sensor holds at an instant.
+
+        Args:
+            name: Its name.
+            time: The instant [s].
 
         Raises:
             UnknownName: There is no such signal.
@@ -197,7 +197,10 @@ class Timeline:
         return changes[max(k - 1, 0)].value
 
     def span(self, name: str) -> Span:
-        """Return the first span of a step, by its label or its place.
+        """Return the first span of a step.
+
+        Args:
+            name: The label of the step, its kind or its place.
 
         Raises:
             UnknownName: There is none.
@@ -244,14 +247,14 @@ class Timeline:
                 for piece in track.pieces
             )
             / total
-            for track in self.tracks
+            for track in self.recording.tracks
             if len(track.joints)
         }
 
+    # questions that take time
+
     def clearance(self, *, tolerance: float = 1e-5) -> Clearance:
         """Return how near links come, proven between all instants.
-
-        Parts that are absent do not count.
 
         Args:
             tolerance: By how much less than the distance that is found any other may
@@ -260,9 +263,8 @@ class Timeline:
         Raises:
             ModelError: As for `cell.collision`.
         """
-        from armillary.programs.clearance import clearance
-
-        return clearance(self, tolerance=tolerance)
+        found = clearance(self.recording, tolerance=tolerance)
+        return found._replace(step=self._step_at(found.time))
 
     def loads(self) -> Loads:
         """Return torques, powers and energy of the joints, beside their limits.
@@ -270,46 +272,24 @@ class Timeline:
         They are those of `cell.inverse_dynamics` with what is attached at each instant.
         Torques are sampled at both ends of at least 500 intervals a second, and refined
         around the greatest; energies are sums over these by the trapezoidal rule.
+
+        Raises:
+            ModelError: No link that joints move has an inertia.
         """
-        from armillary.programs.loads import loads
+        return loads(self.recording)
 
-        return loads(self)
-
-    def knots(self, start: float, end: float, *, most: float) -> Array:
-        """Return the instants between which the motion is smooth, both ends included.
-
-        Args:
-            start: The first [s].
-            end: The last [s].
-            most: How far two of them are apart at most [s].
-        """
-        instants = [np.array([start, end])]
-        for track in self.tracks:
-            for piece in track.pieces:
-                if piece.end > start and piece.start < end:
-                    inner = piece.start + piece.motion.times
-                    instants += [inner[inner < piece.end], np.array([piece.end])]
-        knots = np.unique(np.concatenate(instants))
-        knots = knots[(knots >= start) & (knots <= end)]
-        counts = np.maximum(np.ceil(np.diff(knots) / most), 1.0).astype(int)
-        parts = [
-            np.linspace(a, b, count, endpoint=False)
-            for a, b, count in zip(knots[:-1], knots[1:], counts, strict=True)
-        ]
-        return np.concatenate([*parts, knots[-1:]])
-
-    def check(self, time: float) -> CollisionCheck:
-        """Return the collision check of the state at an instant [s]."""
-        state = self._event(min(max(float(time), 0.0), self.duration)).state
-        return check_of(self.cell, state, self.options, self.obstacles)
-
-    @property
-    def _first(self) -> Array:
-        return self.events[0].state.q
-
-    def _event(self, time: float) -> Event:
-        k = bisect_right(self.events, time, key=lambda event: event.time) - 1
-        return self.events[max(k, 0)]
+    def _step_at(self, time: float) -> str:
+        """Return the step that moves joints at an instant, empty where none does."""
+        moving = {
+            track.name
+            for track in self.recording.tracks
+            for piece in track.pieces
+            if piece.start <= time <= piece.end
+        }
+        for span in self.spans:
+            if span.start <= time <= span.end and span.task in moving:
+                return span.place
+        return ""
 
     def __repr__(self) -> str:
         end = "" if self.failure is None else f"; {self.failure}"

@@ -6,25 +6,45 @@ import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from armillary.kinematics.state import State
 from armillary.trajectories.motion import Motion
+from armillary.trajectories.motion_parts import POWERS
 
-__all__ = ["JointValues", "Piece", "Track", "values_at"]
+__all__ = ["BETWEEN", "JointValues", "Track", "TrackPiece", "inside_of", "values_at"]
 
 Array = npt.NDArray[np.float64]
 
-SAMPLES = 8
+SAMPLES: Final = 8
 """Instants of each polynomial of a motion at which its greatest rates are sought."""
 
-STILL = 1e-9
+STILL: Final = 1e-9
 """Rates below this at the end of a motion are rounding."""
 
-BETWEEN = 1.05
+SHORTEST: Final = 1e-9
+"""The duration of the motion of a run that takes no time [s]."""
+
+BETWEEN: Final = 1.05
 """By how much rates between these instants may be greater."""
+
+
+INSIDE: Final = 1e-12
+"""How far inside of an interval what holds there is asked for, in parts of the instant
+or of a second: accelerations jump where pieces meet, and instants are rounded."""
+
+
+def inside_of(knots: Array) -> Array:
+    """Return the first and the last instant inside of each interval, shape (k, 2).
+
+    knots: Instants that ascend [s], shape (k + 1,).
+    """
+    a, b = knots[:-1], knots[1:]
+    off = np.minimum(INSIDE * np.maximum(b, 1.0), 0.25 * (b - a))
+    return np.stack([a + off, b - off], axis=1)
 
 
 class JointValues(NamedTuple):
@@ -35,7 +55,7 @@ class JointValues(NamedTuple):
     qdd: Array
 
 
-class Piece(NamedTuple):
+class TrackPiece(NamedTuple):
     """A motion on the time axis of a run.
 
     Attributes:
@@ -63,13 +83,17 @@ class Track:
     name: str
     joints: npt.NDArray[np.int64]
     rest: Array
-    pieces: list[Piece] = field(default_factory=list[Piece])
+    pieces: list[TrackPiece] = field(default_factory=list[TrackPiece])
 
     def add(self, start: float, motion: Motion) -> None:
         """Let a motion begin, which interrupts the one before."""
         if self.pieces and self.pieces[-1].end > start:
             self.pieces[-1] = self.pieces[-1]._replace(end=start)
-        self.pieces.append(Piece(start, start + motion.duration, motion))
+        self.pieces.append(TrackPiece(start, start + motion.duration, motion))
+
+    def stop(self, time: float) -> None:
+        """Let joints rest at once where they are."""
+        self.pieces[-1] = self.pieces[-1]._replace(end=time)
 
     @property
     def end(self) -> float:
@@ -109,6 +133,44 @@ class Track:
                 q[b:c] = piece.motion.at(float(piece.end - piece.start)).q
         return JointValues(q, qd, qdd)
 
+    def motion(self, duration: float, start: State) -> Motion:
+        """Return all motions and rests as one.
+
+        Args:
+            duration: How long it is [s].
+            start: The state that it begins in.
+        """
+        times, laws, curves = [0.0], list[Array](), list[Array]()
+
+        def add(until: float, law: Array, curve: Array) -> None:
+            if until > times[-1]:
+                times.append(until)
+                laws.append(law)
+                curves.append(curve)
+
+        def rest(until: float) -> None:
+            q = np.zeros((POWERS, len(self.joints)))
+            q[0] = self.at(times[-1]).q
+            add(until, np.zeros(POWERS), q)
+
+        for piece in self.pieces:
+            rest(min(piece.start, duration))
+            ends = piece.start + piece.motion.times[1:]
+            curves_of: Array = piece.motion.curve[piece.motion.piece]
+            for k, end in enumerate(map(float, ends)):
+                law, curve = piece.motion.law[k], curves_of[k]
+                add(min(end, piece.end, duration), law, curve)
+        rest(max(duration, times[-1] + SHORTEST if len(times) == 1 else 0.0))
+        names = start.cell.joint_names
+        return Motion.on(
+            start,
+            [names[k] for k in self.joints.tolist()],
+            times=np.array(times),
+            law=np.stack(laws),
+            curve=np.stack(curves),
+            piece=np.arange(len(laws)),
+        )
+
     def moves(self, time: float) -> bool:
         """Return whether joints move at an instant or later, as is known by then."""
         return self.end > time
@@ -131,10 +193,10 @@ class Track:
             (knots[:-1, None] + steps * np.diff(knots)[:, None]).ravel(), end
         )
         q, qd, _ = self.samples(fine)
-        rates = np.abs(qd).max(axis=0)
+        rates: Array = np.abs(qd).max(axis=0)
         slack = BETWEEN * rates * float(np.diff(fine).max(initial=0.0))
         constant = (np.abs(qd) == rates).all(axis=0)
-        greatest = np.where(constant, rates, BETWEEN * rates)
+        greatest: Array = rates * np.where(constant, 1.0, BETWEEN)
         return q.min(axis=0) - slack, q.max(axis=0) + slack, greatest
 
     @staticmethod
@@ -143,7 +205,7 @@ class Track:
         return JointValues(np.asarray(q), still, still)
 
     @staticmethod
-    def _stops(piece: Piece) -> bool:
+    def _stops(piece: TrackPiece) -> bool:
         """Return whether a motion is at rest where it ends."""
         is_whole = piece.end == piece.start + piece.motion.duration
         return is_whole and bool((np.abs(piece.motion.qd[-1]) < STILL).all())

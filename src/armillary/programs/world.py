@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -40,14 +40,22 @@ class World:
         cell: The cell.
         state: Attachments and bases at `time`; its q is that of the last change.
         time: The present instant [s].
+        tasks: Names of tasks; other tracks are those of joints that are driven.
         tracks: How joints move, by the name of the task or the joint that is driven.
         gripped: Parts that are gripped, and by which frame.
         absent: Parts that are not there.
         changes: The instants at which attachments changed, and the states after them.
     """
 
-    def __init__(self, state: State, absent: Iterable[str]) -> None:
+    def __init__(
+        self, state: State, absent: Iterable[str], tasks: Iterable[str]
+    ) -> None:
         """Begin in a state, without parts that are absent.
+
+        Args:
+            state: The state.
+            absent: Names of parts.
+            tasks: Names of the tasks of the program.
 
         Raises:
             StateError: A part that is absent is attached or cannot be moved.
@@ -55,6 +63,7 @@ class World:
         """
         self.cell = state.cell
         self.time = 0.0
+        self.tasks = frozenset(tasks)
         self.tracks: dict[str, Track] = {}
         self.gripped: dict[str, str] = {}
         self.absent = set(absent)
@@ -66,6 +75,11 @@ class World:
     def values(self, time: float) -> JointValues:
         """Return positions, rates and accelerations of all joints, shape (N,)."""
         return values_at(list(self.tracks.values()), self.changes[0][1].q, time)
+
+    def names(self, track: Track) -> list[str]:
+        """Return the names of the joints of a track."""
+        names = self.cell.joint_names
+        return [names[k] for k in track.joints.tolist()]
 
     def now(self) -> State:
         """Return the state at the present instant."""
@@ -94,6 +108,14 @@ class World:
         links = cell.joints.links[: len(cell.joint_names)]
         owners = (cell.owners[link] for link in links)
         return names, {k for k, owner in enumerate(owners) if owner in numbers}
+
+    def is_tool(self, frame: str) -> bool:
+        """Return whether the joints of a task move a frame."""
+        _, joints = self.chain(frame)
+        return any(
+            name in self.tasks and not joints.isdisjoint(track.joints.tolist())
+            for name, track in self.tracks.items()
+        )
 
     def moves(self, frame: str, but: Track) -> bool:
         """Return whether joints of other tracks move a frame, from now on."""
@@ -131,7 +153,7 @@ class World:
             self.cell,
             frame,
             relative_to=WORLD,
-            joints=[self.cell.joint_names[k] for k in track.joints],
+            joints=self.names(track),
             state=self.now(),
             position="xyz",
             rotation="xyz",
@@ -153,7 +175,7 @@ class World:
         return name
 
 
-class Limits:
+class RunLimits:
     """Limits of rates and accelerations of all joints of a cell.
 
     Attributes:
@@ -185,12 +207,13 @@ class Limits:
             ("velocity", velocity, self.velocity),
             ("acceleration", acceleration, self.acceleration),
         ):
-            by_name = given if isinstance(given, Mapping) else None
-            if by_name is None and given is not None:
-                free = np.isinf(limits[1])
-                limits[0, free] = -_positive(name, given)
-                limits[1, free] = -limits[0, free]
-            for joint, value in (by_name or {}).items():
+            if not isinstance(given, Mapping):
+                if given is not None:
+                    free = np.isinf(limits[1])
+                    limits[0, free] = -_positive(name, given)
+                    limits[1, free] = -limits[0, free]
+                continue
+            for joint, value in cast("Mapping[str, Any]", given).items():
                 k = cell.joint(joint)
                 limits[:, k] = -_positive(name, value), _positive(name, value)
 
