@@ -39,7 +39,9 @@ def test_clearance_is_the_least_of_dense_samples(timeline: arm.Timeline):
     dense = np.inf
     for a, b in timeline.recording.attached_spans():
         times = np.linspace(a, b, 5001)
-        dense = min(dense, timeline.recording.check(a).clearance(timeline.at(times).q).min())
+        dense = min(
+            dense, timeline.recording.check(a).clearance(timeline.at(times).q).min()
+        )
     assert found.distance <= dense + 1e-9
     assert found.proven <= found.distance
     assert found.proven >= found.distance - 2e-5

@@ -1,7 +1,7 @@
 """The fastest motion along a straight line of joint positions, in closed form.
 
-The way r runs from 0 to 1 with q = q0 + r (q1 - q0). Each joint bounds r' and r'' by its
-limits divided by its way; with the least of these, v and a, the motion is
+The way r runs from 0 to 1 with q = q0 + r (q1 - q0). Each joint bounds r' and r'' by
+its limits divided by its way; with the least of these, v and a, the motion is
 
     r'' = a  until r' = v,    r'' = 0,    r'' = -a
 
