@@ -174,7 +174,7 @@ def shared() -> Path:
 def install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., None]]:
-    """Lay out a package that offers joints, as an installer would, and its modules."""
+    """Lay out a package that offers things, as an installer would, and its modules."""
     site = tmp_path / "site"
     site.mkdir()
     monkeypatch.syspath_prepend(site)
@@ -185,6 +185,7 @@ def install(
         joints: Mapping[str, str],
         modules: Mapping[str, str] = MappingProxyType({}),
         version: str = "1.2",
+        group: str = "armillary.joints",
     ) -> None:
         info = site / f"{package.replace('-', '_')}-{version}.dist-info"
         info.mkdir()
@@ -192,7 +193,7 @@ def install(
             f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n"
         )
         lines = [f"{tag} = {target}" for tag, target in joints.items()]
-        text = "\n".join(["[armillary.joints]", *lines, ""])
+        text = "\n".join([f"[{group}]", *lines, ""])
         (info / "entry_points.txt").write_text(text)
         for name, source in modules.items():
             (site / f"{name}.py").write_text(source)

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from armillary.planning import cartesian
     from armillary.planning import planner as planning
     from armillary.planning import roadmap as roadmaps
+    from armillary.programs.post_processors import hand_over
     from armillary.sweeps import learned_rules, samples
     from armillary.trajectories import point_to_point, time_path
     from armillary.trajectories.motion import Motion
@@ -80,6 +81,7 @@ else:
     cartesian = Later("armillary.planning.cartesian")
     planning = Later("armillary.planning.planner")
     roadmaps = Later("armillary.planning.roadmap")
+    hand_over = Later("armillary.programs.post_processors.hand_over")
     learned_rules = Later("armillary.sweeps.learned_rules")
     samples = Later("armillary.sweeps.samples")
     point_to_point = Later("armillary.trajectories.point_to_point")
@@ -482,6 +484,7 @@ class Cell:
 
     planner = asks(planning.planner)
     roadmap = asks(roadmaps.roadmap)
+    hand_over = asks(hand_over.hand_over)
 
     samples = asks(samples.samples)
     learn_rules = asks_of_meshes(learned_rules.learn_rules)
