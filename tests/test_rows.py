@@ -54,12 +54,12 @@ MAKERS: Mapping[str, type] = {
 WITHOUT_ROWS: Mapping[str, str] = {
     "": """
         acceleration_limits add approx_equal bind branches carried children
-        common_ancestor coupled_limits differential_drive effort_limits exchange
-        export frame frame_names hand_over home index inertial_parameters is_movable joint
+        common_ancestor coupled_limits differential_drive effort_limits exchange export
+        frame frame_names hand_over home index inertial_parameters is_movable joint
         joint_names learn_rules limit_rows limits line loops manipulators meshes
         mobility mount mounts movable_bases name of own_points pairs parameters parent
-        passive_names point_to_point pose properties qualified remove replace
-        rigid_with roadmap rules samples scaled shot tree twist velocity_limits view
+        passive_names point_to_point pose properties qualified remove replace rigid_with
+        roadmap rules samples scaled shot tree twist velocity_limits view
         with_collisions with_parameters
     """,
     "ik.": "avoiding cell closed path why_not_closed",

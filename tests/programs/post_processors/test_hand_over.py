@@ -61,7 +61,9 @@ def stops() -> Motion:
 def tool_error(given: Motion, played: Played, axes: list[int]) -> tuple[float, float]:
     """How far the tool is from the motion, and joints, at and between the points."""
     cell = on_rail()
-    times = np.unique(np.concatenate([played.times, np.linspace(0, given.duration, 4001)]))
+    times = np.unique(
+        np.concatenate([played.times, np.linspace(0, given.duration, 4001)])
+    )
     times = times[times <= played.times[-1]]
     wanted = given.at(times).q
     found = wanted.copy()
@@ -96,7 +98,7 @@ def test_linear_controllers_make_the_same_motion(
     # The rail's millimetres have 24 bits, which takes part of the tolerance.
     assert apart <= done.deviation <= (UM if not rides else 2.0 * UM)
     assert apart >= 0.1 * done.deviation  # the bound is not idle
-    assert len(played.times) == done.points + 1  # the start, too
+    assert len(played.times) == done.points
     # Fewer points do not keep the tolerance: they are bounded, not sampled.
     assert done.points < 2500
 
@@ -271,27 +273,25 @@ def test_rapid_refuses_signals_in_motion(tmp_path: Path):
 
 
 def test_grips_are_signals(tmp_path: Path):
-    cell = arm.example("palletiser")
-    names = cell.joint_names
-    gripper = next(name for name in cell.frame_names if name.endswith("tcp"))
-    part = next(m.name for m in cell.manipulators if cell.is_movable(m.name))
+    cell = arm.example("oval_track_cell")
     q = np.array([cell.home.q] * 3)
     given = Motion.through([0, 1, 2], q, 0 * q, start=cell.home)
-    given = given.gripping(part, by=gripper, time=0.5).releasing(part, time=1.5)
-    options: dict[str, Any] = {"axes": names[-6:]}
+    given = given.gripping("part", by="gripper/tcp", time=0.5)
+    given = given.releasing("part", time=1.5)
     path = tmp_path / "move.src"
+    axes = [cell.joint_names[k] for k in range(1, 7)]
+
+    def events(**options: Any) -> list[tuple[float, str]]:
+        cell.hand_over(given, path, axes=axes, **options)
+        return play_krl(path).events
+
     with pytest.raises(arm.errors.UnknownName, match="grips="):
-        cell.hand_over(given, path, **options)
-    cell.hand_over(
-        given, path, **options, grips={gripper: "closed"}, outputs={"closed": 7}
-    )
-    events = play_krl(path).events
-    assert events == [
+        events()
+    assert events(grips={"gripper/tcp": "closed"}, outputs={"closed": 7}) == [
         (pytest.approx(0.5, abs=US), "$OUT[7]=TRUE"),
         (pytest.approx(1.5, abs=US), "$OUT[7]=FALSE"),
     ]
-    cell.hand_over(given, path, **options, grips={gripper: None})
-    assert not play_krl(path).events
+    assert events(grips={"gripper/tcp": None}) == []
 
 
 # Bad input
@@ -365,12 +365,17 @@ def test_motions_that_no_controller_does_are_refused(tmp_path: Path):
     says("moves, and the program does not have it", given, external=())
     says("axes of robots of krl turn", given, axes=names[:6], external=names[6:])
     says("not finite", replace(given, curve=given.curve * np.nan))
-    says("its limit is", replace(given, times=given.times / 9, law=given.law * 9.0 ** np.arange(6)))
+    says(
+        "its limit is",
+        replace(given, times=given.times / 9, law=given.law * 9.0 ** np.arange(6)),
+    )
     says("beyond a limit of positions", replace(given, curve=given.curve * 99))
     says("A motion is handed over", given.q)
     says("another content", replace(given, start=None, cell_digest="0" * 64))
     with pytest.raises(arm.errors.FormatError, match="No such file"):
-        cell.hand_over(given, tmp_path / "no" / "pick.src", axes=names[1:], external=names[:1])
+        cell.hand_over(
+            given, tmp_path / "no" / "pick.src", axes=names[1:], external=names[:1]
+        )
 
 
 def test_names_cannot_become_instructions(tmp_path: Path):

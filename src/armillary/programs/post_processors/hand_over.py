@@ -349,9 +349,7 @@ def _pieces(points: Points, order: list[int], axes: Sequence[Axis]) -> Array:
     return pieces
 
 
-def _axis_lines(
-    axes: Sequence[Axis], robot: int, turning: Sequence[bool]
-) -> list[str]:
+def _axis_lines(axes: Sequence[Axis], robot: int, turning: Sequence[bool]) -> list[str]:
     """Return a remark for each axis."""
     lines: list[str] = []
     for k, (axis, turns) in enumerate(zip(axes, turning, strict=True)):

@@ -61,9 +61,7 @@ def _write(job: Job) -> dict[str, str]:
     return {job.name + suffix: "\n".join(text) for suffix, text in files.items()}
 
 
-def _spline(
-    stretch: Stretch, job: Job, point: Callable[[Array], str]
-) -> Iterator[str]:
+def _spline(stretch: Stretch, job: Job, point: Callable[[Array], str]) -> Iterator[str]:
     times = stretch.points.times
     whole = float(times[-1] - times[0])
     yield "PTP_SPLINE"
@@ -106,11 +104,11 @@ KRL: Final = PostProcessor(
     robot_axes=AXES,
     external_axes=EXTERNAL,
     longest_name=24,
-    reserved=frozenset(
+    reserved=(
         "def end deffct defdat enddat ptp lin circ spl sptp slin scirc spline "
         "endspline ptp_spline time_block trigger wait for in out if then else endif "
         "while loop repeat until switch case default exit return halt decl int real "
-        "bool char axis e6axis pos e6pos frame true false and or not exor bas".split()
+        "bool char axis e6axis pos e6pos frame true false and or not exor bas"
     ),
     is_single=True,
     assumptions=(

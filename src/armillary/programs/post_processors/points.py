@@ -151,9 +151,7 @@ def points_of(  # noqa: PLR0913
                 f"{tolerance:g}: give a greater tolerance=."
             )
         a, b = _divided(a, b, parts.astype(np.int64))
-    begins, pieces, bounds = (
-        np.concatenate(part) for part in zip(*done, strict=True)
-    )
+    begins, pieces, bounds = (np.concatenate(part) for part in zip(*done, strict=True))
     order = np.argsort(begins)
     return Points(np.append(begins[order], end), pieces[order], float(bounds.max()))
 
@@ -202,7 +200,7 @@ def _times(found: Array, way: Array) -> Array:
 
 def _quintic(full: Array) -> Array:
     """Return polynomials of degree 5 that have the same ends, to the second order."""
-    k = np.arange(full.shape[1])
+    k: Indices = np.arange(full.shape[1])
     last = [full.sum(axis=1), np.einsum("k,mkn->mn", k, full)]
     last.append(np.einsum("k,mkn->mn", k * (k - 1), full))
     first = [full[:, 0], full[:, 1], 2.0 * full[:, 2]]

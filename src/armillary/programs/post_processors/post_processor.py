@@ -26,7 +26,17 @@ from armillary.programs.post_processors.instructions import (
 )
 from armillary.programs.post_processors.points import Points
 
-__all__ = ["Axis", "Job", "PostProcessor", "Ports", "Step", "Stretch", "decimal", "durations", "told"]
+__all__ = [
+    "Axis",
+    "Job",
+    "PostProcessor",
+    "Ports",
+    "Step",
+    "Stretch",
+    "decimal",
+    "durations",
+    "told",
+]
 
 Array = npt.NDArray[np.float64]
 Port: TypeAlias = int | str
@@ -113,8 +123,10 @@ class Job:
 
         mark: What begins a comment.
         """
-        lines = (printable(line).encode("ascii", "backslashreplace").decode()
-                 for line in self.remarks)
+        lines = (
+            printable(line).encode("ascii", "backslashreplace").decode()
+            for line in self.remarks
+        )
         return [f"{mark} {line}".rstrip() for line in lines]
 
 
@@ -131,7 +143,7 @@ class PostProcessor:
         external_axes: How many others it moves with them, at most.
         slides: Whether axes of the robot may slide.
         longest_name: Characters of the name of a program.
-        reserved: Names that no program can have, lower case.
+        reserved: Names that no program can have, lower case, between spaces.
         is_single: Whether its numbers have 24 bits, as `told` rounds them.
         assumptions: What holds for each program, a sentence each; docs/handover.md
             says where that is written.
@@ -147,7 +159,7 @@ class PostProcessor:
     external_axes: int
     slides: bool = False
     longest_name: int
-    reserved: frozenset[str] = frozenset()
+    reserved: str = ""
     is_single: bool
     assumptions: tuple[str, ...]
     check_port: Callable[[Port], None]
@@ -158,7 +170,7 @@ class PostProcessor:
         if not (
             WORD.fullmatch(name)
             and len(name) <= self.longest_name
-            and name.lower() not in self.reserved
+            and name.lower() not in self.reserved.split()
         ):
             raise ModelError(
                 f"A program of {self.name} has the name of its file, and cannot be "
@@ -178,7 +190,9 @@ class PostProcessor:
             return np.zeros(q.shape[1])
         most = np.abs(q).max(axis=0)
         factors = np.where(list(is_turning), 180.0 / math.pi, 1000.0)
-        return 0.5 * np.spacing((most * factors).astype(np.float32)) / factors
+        told_most = (most * factors).astype(np.float32)
+        half: Array = 0.5 * np.spacing(told_most).astype(np.float64)
+        return half / factors
 
 
 def told(q: Array, is_turning: Iterable[bool]) -> npt.NDArray[np.float32]:

@@ -76,9 +76,7 @@ def _move(q: npt.NDArray[np.float64], job: Job) -> str:
 
 
 def _check_port(port: Port) -> None:
-    if not (
-        isinstance(port, str) and WORD.fullmatch(port) and len(port) <= LONGEST
-    ):
+    if not (isinstance(port, str) and WORD.fullmatch(port) and len(port) <= LONGEST):
         raise ModelError(
             "A port of RAPID is the name of a signal of the controller, such as "
             f"'doGripper', not {quote(port)}."
@@ -93,12 +91,12 @@ RAPID: Final = PostProcessor(
     robot_axes=AXES,
     external_axes=EXTERNAL,
     longest_name=LONGEST,
-    reserved=frozenset(
+    reserved=(
         "module endmodule proc endproc func endfunc trap endtrap const var pers task "
         "local if then else elseif endif for from to step do endfor while endwhile "
         "test case default endtest goto return raise retry trynext error exit and or "
         "xor not div mod true false alias record endrecord sysmodule noview nostepin "
-        "viewonly readonly with without undo backward inout main".split()
+        "viewonly readonly with without undo backward inout main"
     ),
     is_single=True,
     assumptions=(

@@ -107,10 +107,10 @@ URSCRIPT: Final = PostProcessor(
     robot_axes=AXES,
     external_axes=0,
     longest_name=32,
-    reserved=frozenset(
+    reserved=(
         "def end if elif else while for in return thread kill run join global local "
         "true false and or not xor break continue halt follow rest clock step "
-        "lookahead gain".split()
+        "lookahead gain"
     ),
     is_single=False,
     assumptions=(
