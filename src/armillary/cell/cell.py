@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from armillary.sweeps import learned_rules, samples
     from armillary.trajectories import point_to_point, time_path
     from armillary.trajectories.motion import Motion
+    from armillary.view import plan_view
     from armillary.view import questions as viewer
 else:
     device = Later("armillary.cell.device")
@@ -86,6 +87,7 @@ else:
     samples = Later("armillary.sweeps.samples")
     point_to_point = Later("armillary.trajectories.point_to_point")
     time_path = Later("armillary.trajectories.time_path")
+    plan_view = Later("armillary.view.plan_view")
     viewer = Later("armillary.view.questions")
 
 __all__ = ["Cell"]
@@ -500,6 +502,7 @@ class Cell:
     view = asks_of_meshes(viewer.view)
     export = asks_of_meshes(viewer.export)
     shot = asks_of_meshes(viewer.shot)
+    plan_view = asks_of_meshes(plan_view.plan_view)
 
     # the tree of frames
 
