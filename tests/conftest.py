@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import hypothesis
 import llvmlite.binding
@@ -21,6 +22,9 @@ from armillary.kernel import compiler
 from armillary.kernel.pipeline import Pipeline
 from armillary.trace import Program
 from random_cells import random_cell
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 __all__ = ["random_cell"]
 
@@ -203,6 +207,23 @@ def install(
     for name in set(sys.modules) - before:
         if str(site) in str(getattr(sys.modules[name], "__file__", "")):
             del sys.modules[name]
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """The chromium of this machine, without a window."""
+    from armillary.errors import ViewError
+    from armillary.view.shot import browser_flags, browser_path
+
+    try:
+        path = browser_path()
+    except ViewError as error:
+        pytest.skip(str(error))
+    api = pytest.importorskip("playwright.sync_api")
+    with api.sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=path, args=browser_flags())
+        yield found
+        found.close()
 
 
 @pytest.fixture

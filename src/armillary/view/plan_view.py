@@ -11,6 +11,7 @@ import html
 import io
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from armillary.model.frame import FrameRef
 from armillary.model.link_poses import poses_of
 from armillary.model.primitive import Primitive
 from armillary.model.shape import Colour, Shape
+from armillary.model.shapes import HalfSpace
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import IN_WORLD, Workcell
 from armillary.view.drawing import OF_MANIPULATORS, drawings
@@ -94,7 +96,7 @@ class PlanView(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: Of the cell.
         outlines: Those of shapes, lower ones first.
-        sticks: Lines that stand for links without shapes, from the one end to the other.
+        sticks: Lines that stand for links without shapes, by their ends.
         ways: Those of frames.
         notes: What could not be drawn.
     """
@@ -170,7 +172,7 @@ def plan_view(
             if len(points):
                 frames.append(FrameRef(k, link.primary @ shape.pose))
                 drawn.append((k, points, shape.colour or otherwise))
-    poses = poses_of(now.tree, now.positions, frames, IN_WORLD)
+    poses = poses_of(now.tree, now.positions.tolist(), frames, IN_WORLD)
     outlines: list[Outline] = []
     for (k, points, colour), pose in zip(drawn, poses, strict=True):
         placed = points @ np.array(pose.rotation).T + np.array(pose.position)
@@ -200,8 +202,10 @@ def _corners(surfaces: Surfaces, shape: Shape, colour: Colour) -> Array:
 
     Round shapes have more than are drawn elsewhere.
     """
-    if isinstance(shape, Primitive) and shape.bounding_sphere.radius > 0.0:
-        return shape.triangles(ROUNDNESS * shape.bounding_sphere.radius).vertices
+    if isinstance(shape, Primitive) and not isinstance(shape, HalfSpace):
+        radius = shape.bounding_sphere.radius
+        if radius > 0.0:
+            return shape.triangles(ROUNDNESS * radius).vertices
     return surfaces.of(shape, colour).points
 
 
@@ -212,7 +216,7 @@ def _sticks(
     found = drawings(cell, meshes)
     items = [item for item in found.items if item.name.endswith("/sticks")]
     frames = [FrameRef(item.link, item.pose) for item in items]
-    poses = poses_of(state.tree, state.positions, frames, IN_WORLD)
+    poses = poses_of(state.tree, state.positions.tolist(), frames, IN_WORLD)
     for item, pose in zip(items, poses, strict=True):
         if isinstance(item.what, Lines):
             R, p = np.array(pose.rotation), np.array(pose.position)
@@ -222,7 +226,7 @@ def _sticks(
                     yield a, b
     for rod in found.rods:
         ends = [cell.frame(name) for name in rod]
-        both = poses_of(state.tree, state.positions, ends, IN_WORLD)
+        both = poses_of(state.tree, state.positions.tolist(), ends, IN_WORLD)
         a, b = _points(np.array([pose.position for pose in both]))
         yield a, b
 
@@ -339,9 +343,7 @@ def _svg(plan: PlanView) -> list[str]:
     labels: list[Point] = []
     for name, points in middles.items():
         x, y = at(*np.mean(points, axis=0).tolist())
-        while any(
-            abs(x - u) < LABEL[0] and abs(y - v) < LABEL[1] for u, v in labels
-        ):
+        while any(abs(x - u) < LABEL[0] and abs(y - v) < LABEL[1] for u, v in labels):
             y += LABEL[1]
         labels.append((x, y))
         lines.append(
@@ -377,13 +379,12 @@ def _round_step(least: float) -> float:
 
 def _dxf(plan: PlanView) -> bytes:
     try:
-        import ezdxf
-        from ezdxf import units
+        ezdxf: Any = import_module("ezdxf")
     except ImportError as error:
         raise ViewError(
             "DXF needs ezdxf: pip install 'armillary[dxf]'; .svg needs nothing."
         ) from error
-    drawing: Any = ezdxf.new("R2010", units=units.M)
+    drawing: Any = ezdxf.new("R2010", units=ezdxf.units.M)
     space: Any = drawing.modelspace()
     names: dict[str, str] = {}
     for each in plan.outlines:

@@ -103,7 +103,7 @@ def levers_of(motion: Motion, state: State, tool: str) -> Array:
     return levers[places]
 
 
-def points_of(  # noqa: PLR0913
+def points_of(
     motion: Motion,
     begin: float,
     end: float,
@@ -200,7 +200,7 @@ def _times(found: Array, way: Array) -> Array:
 
 def _quintic(full: Array) -> Array:
     """Return polynomials of degree 5 that have the same ends, to the second order."""
-    k: Indices = np.arange(full.shape[1])
+    k: Array = np.arange(full.shape[1], dtype=np.float64)
     last = [full.sum(axis=1), np.einsum("k,mkn->mn", k, full)]
     last.append(np.einsum("k,mkn->mn", k * (k - 1), full))
     first = [full[:, 0], full[:, 1], 2.0 * full[:, 2]]

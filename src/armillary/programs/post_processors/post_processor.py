@@ -29,8 +29,8 @@ from armillary.programs.post_processors.points import Points
 __all__ = [
     "Axis",
     "Job",
-    "PostProcessor",
     "Ports",
+    "PostProcessor",
     "Step",
     "Stretch",
     "decimal",
@@ -203,7 +203,8 @@ def told(q: Array, is_turning: Iterable[bool]) -> npt.NDArray[np.float32]:
         is_turning: Whether each of them turns.
     """
     factors = np.where(list(is_turning), 180.0 / math.pi, 1000.0)
-    return (q * factors).astype(np.float32) + np.float32(0.0)  # no -0
+    scaled: Array = q * factors
+    return scaled.astype(np.float32) + np.float32(0.0)  # no -0
 
 
 def decimal(number: float | np.floating) -> str:
