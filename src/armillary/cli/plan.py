@@ -35,7 +35,7 @@ from armillary.kinematics.postures import in_posture
 from armillary.kinematics.state import State
 from armillary.model.display import plural
 from armillary.planning.plan import BLEND, Plan, PlanReason
-from armillary.programs.post_processors.registry import SUFFIXES
+from armillary.programs.post_processors.registry import LANGUAGES
 from armillary.sweeps.row_files import as_number
 from armillary.trajectories.motion import Motion
 from armillary.trajectories.motion_files import ENDINGS
@@ -66,7 +66,7 @@ ADVICE: Final = {
 
 
 def _motion_path(text: str) -> str:
-    endings = (*ENDINGS, *SUFFIXES)
+    endings = (*ENDINGS, *LANGUAGES)
     if not text.endswith(endings):
         raise argparse.ArgumentTypeError(
             f"{text!r} does not end in {', '.join(map(repr, endings))}"
@@ -181,7 +181,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _write(cell: Cell, motion: Motion, options: argparse.Namespace) -> None:
     """Write the motion as data, or as a program of the joints that move."""
-    if options.out.endswith(SUFFIXES):
+    if options.out.endswith(LANGUAGES):
         given = {} if options.tolerance is None else {"tolerance": options.tolerance}
         external = options.external or ()
         cell.hand_over(

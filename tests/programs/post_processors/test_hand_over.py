@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pytest
+from scipy.interpolate import CubicHermiteSpline
 
 import armillary as arm
 from armillary.cell.cell import Cell
@@ -168,6 +171,56 @@ def test_axes_count_as_the_controller_does(tmp_path: Path):
     expected = 0.25 - given.at(played.times).q[:, 1:]
     assert played.q == pytest.approx(expected, abs=2e-6)
     assert "axis 1 turns: -ur10/shoulder_pan + 0.25" in done.assumptions
+
+
+@pytest.mark.parametrize("rides", [False, True])
+def test_plain_rows_make_the_same_motion(tmp_path: Path, rides: bool):
+    given, cell = motion(rides=rides), on_rail()
+    wanted, fk = given.at(np.linspace(0.0, given.duration, 3001)), cell.fk("tool0")
+    paths = [tmp_path / "pick.csv", tmp_path / "pick.json"]
+    done = [cell.hand_over(given, path, tool="tool0") for path in paths]
+    # One is read as any motion is, the other by SciPy.
+    read = Motion.read(paths[0]).at(wanted.time).q
+    rows = json.loads(paths[1].read_text())
+    spline: Any = CubicHermiteSpline(rows["times"], rows["positions"], rows["rates"])
+    for found, each in zip((read, spline(wanted.time)), done, strict=True):
+        X, Y = (np.asarray(fk(q))[:, :3, 3] for q in (found, wanted.q))
+        apart = np.linalg.norm(X - Y, axis=1).max()
+        assert 0.02 * each.deviation <= apart <= each.deviation <= UM
+    assert rows["times"][-1] == given.duration
+    assert [axis["joint"] for axis in rows["axes"]] == list(given.joint_names)
+    assert done[0].points == len(rows["times"]) < 400
+
+
+def test_plain_rows_have_instructions_in_json(tmp_path: Path):
+    given = stops()
+    instructions = between(given)
+    options: dict[str, Any] = {
+        "instructions": instructions,
+        "outputs": {"glue": 1, "done": "two"},
+        "inputs": {"ready": 3},
+    }
+    on_rail().hand_over(given, tmp_path / "pick.json", **options)
+    rows = json.loads((tmp_path / "pick.json").read_text())
+    read = msgspec.convert(rows["instructions"], list[Instruction])
+    assert read == instructions
+    assert (np.diff(rows["times"]) > 0.0).all()
+    with pytest.raises(arm.errors.ModelError, match="a .json has"):
+        on_rail().hand_over(given, tmp_path / "pick.csv", **options)
+
+
+def test_rates_that_jump_are_no_rows(tmp_path: Path):
+    q = np.array([[0.0] * 7, [0.1] * 7, [0.3] * 7]) + on_rail().home.q
+    jumps = Motion.on(
+        on_rail().home,
+        (),
+        times=np.arange(3.0),
+        law=np.tile([0.0, 1.0, 0, 0, 0, 0], (2, 1)),
+        curve=np.stack([q[:2], np.diff(q, axis=0)] + 4 * [0 * q[:2]], axis=1),
+        piece=np.arange(2),
+    )
+    with pytest.raises(arm.errors.ModelError, match="jumps by 0.1 m/s or rad/s at 1 s"):
+        on_rail().hand_over(jumps, tmp_path / "pick.csv")
 
 
 # Instructions

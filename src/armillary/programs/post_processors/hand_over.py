@@ -31,6 +31,7 @@ from armillary.programs.post_processors.post_processor import (
     PostProcessor,
     Step,
     Stretch,
+    turning,
 )
 from armillary.programs.post_processors.registry import post_processor
 from armillary.replaced_file import replacing
@@ -98,7 +99,8 @@ def hand_over(  # noqa: PLR0913
         cell: The cell that moves.
         motion: The motion of its joints.
         path: The file: `.script` for URScript, `.src` for KRL, with a `.dat` beside it,
-            `.mod` for RAPID. Its name is that of the program.
+            `.mod` for RAPID, `.csv` and `.json` for rows of any controller. Its name is
+            that of the program.
         language: The name of a post-processor, where a plug-in offers it.
         axes: Joints of the robot in the order of the controller's axes, or an `Axis`
             with sign and offset of each; by default those of the motion that are not
@@ -143,8 +145,8 @@ def hand_over(  # noqa: PLR0913
     )
     spans = spans_of(moved, steps)
     order = [moved.joint_names.index(axis.joint) for axis in chosen]
-    turning = tuple(moved.units[k] != Unit.METRE.value for k in order)
-    told = made_by.rounding(_positions(moved.q[:, order], chosen), turning)
+    units = tuple(moved.units[k] for k in order)
+    told = made_by.rounding(_positions(moved.q[:, order], chosen), turning(units))
     rounding = float(told.max() if levers is None else told @ levers[order])
     if tolerance is None:
         tolerance = max(TOLERANCE, rounding / ROUNDED)
@@ -183,14 +185,14 @@ def hand_over(  # noqa: PLR0913
         f"content {moved.digest or 'not known'}",
         f"{moved.duration:.6f} s, {count} points; deviation at most {deviation:.3g} "
         + (f"m of {tool}" if tool is not None else "m or rad of each joint"),
-        *_axis_lines(chosen, len(robot), turning),
+        *_axis_lines(chosen, len(robot), units),
         *made_by.assumptions,
     )
     job = Job(
         name=target.stem,
         axes=chosen,
         robot=len(robot),
-        is_turning=turning,
+        units=units,
         steps=tuple(written),
         ports=ports,
         remarks=remarks,
@@ -239,7 +241,7 @@ def _axes(
         if joints.count(joint) > 1:
             raise ModelError(f"Joint {quote(joint)} is named for two axes.")
     name = made_by.name
-    if len(robot) != made_by.robot_axes:
+    if made_by.robot_axes not in {None, len(robot)}:
         raise ModelError(
             f"A robot of {name} has {made_by.robot_axes} axes, and these are "
             f"{len(robot)}: {', '.join(map(quote, joints[: len(robot)]))}. Name those "
@@ -251,16 +253,13 @@ def _axes(
             f"external= names {len(others)}."
         )
     units = dict(zip(motion.joint_names, motion.units, strict=True))
-    for axis in (*robot, *others):
-        if units[axis.joint] == Unit.OTHER.value or (
-            units[axis.joint] == Unit.METRE.value
-            and axis in robot
-            and not made_by.slides
-        ):
+    for axis in (*robot, *others) if made_by.robot_axes is not None else ():
+        unit = units[axis.joint]
+        if unit == Unit.OTHER.value or (unit == Unit.METRE.value and axis in robot):
             raise ModelError(
-                f"Joint {quote(axis.joint)} is in {units[axis.joint] or 'no unit'}, "
-                f"and axes of robots of {name} turn: name it in external=, if it is "
-                "one of the axes that the controller moves with the robot."
+                f"Joint {quote(axis.joint)} is in {unit or 'no unit'}, and axes of "
+                f"robots of {name} turn: name it in external=, if it is one of the "
+                "axes that the controller moves with the robot."
             )
     left = [k for k, joint in enumerate(motion.joint_names) if joint not in joints]
     spread = np.abs(motion.curve[:, 1:]).sum(axis=1).max(axis=0)
@@ -349,10 +348,10 @@ def _pieces(points: Points, order: list[int], axes: Sequence[Axis]) -> Array:
     return pieces
 
 
-def _axis_lines(axes: Sequence[Axis], robot: int, turning: Sequence[bool]) -> list[str]:
+def _axis_lines(axes: Sequence[Axis], robot: int, units: Sequence[str]) -> list[str]:
     """Return a remark for each axis."""
     lines: list[str] = []
-    for k, (axis, turns) in enumerate(zip(axes, turning, strict=True)):
+    for k, (axis, turns) in enumerate(zip(axes, turning(units), strict=True)):
         number = f"axis {k + 1}" if k < robot else f"external axis {k - robot + 1}"
         how = "turns" if turns else "slides"
         sign = "-" if axis.sign < 0.0 else ""

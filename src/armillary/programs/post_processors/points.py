@@ -26,17 +26,19 @@ from armillary.kinematics.speed_bounds import SpeedBounds, speeds_are_known
 from armillary.kinematics.state import State
 from armillary.model.workcell import IN_WORLD
 from armillary.planning.frame_chain import FrameChain
-from armillary.trajectories.curve import hermite_coefficients
+from armillary.trajectories.curve import cubic_coefficients, hermite_coefficients
 from armillary.trajectories.motion import Motion
 from armillary.trajectories.motion_parts import POWERS
 
-__all__ = ["LINEAR", "QUINTIC", "Points", "levers_of", "points_of"]
+__all__ = ["CUBIC", "LINEAR", "QUINTIC", "Points", "levers_of", "points_of"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 
 LINEAR: Final = 1
 """Joints move straight, each at a constant rate, from point to point."""
+CUBIC: Final = 3
+"""Joints move by polynomials of degree 3: positions and rates at both ends."""
 QUINTIC: Final = 5
 """Joints move by polynomials of degree 5: positions, rates, accelerations at both."""
 
@@ -120,7 +122,7 @@ def points_of(
         begin: When the part begins [s].
         end: When it ends [s].
         cuts: Instants at which there must be points [s].
-        degree: How the controller interpolates: `LINEAR` or `QUINTIC`.
+        degree: How the controller interpolates: `LINEAR`, `CUBIC` or `QUINTIC`.
         levers: Of the tool, see `levers_of`; None for the greatest of the joints.
         tolerance: How far the tool, or a joint, may be from the motion [m or rad].
 
@@ -133,11 +135,7 @@ def points_of(
     a, b = times[:-1], times[1:]
     while len(a):
         full = _composed(motion, a, b)
-        short = full[:, :POWERS].copy()
-        if degree == LINEAR:
-            short[:, 1], short[:, 2:] = full[:, 1:].sum(axis=1), 0.0
-        else:
-            short = _quintic(full)
+        short = _interpolated(full, degree)
         apart = np.einsum("k,mkn->mn", LEFT[degree], np.abs(full))
         bound = apart.max(axis=1) if levers is None else apart @ levers
         is_fine = bound <= tolerance
@@ -198,27 +196,31 @@ def _times(found: Array, way: Array) -> Array:
     return made
 
 
-def _quintic(full: Array) -> Array:
-    """Return polynomials of degree 5 that have the same ends, to the second order."""
+def _interpolated(full: Array, degree: int) -> Array:
+    """Return what controllers make of polynomials (m, 26, n), (m, 6, n)."""
+    if degree == LINEAR:
+        short = full[:, :POWERS].copy()
+        short[:, 1], short[:, 2:] = full[:, 1:].sum(axis=1), 0.0
+        return short
     k: Array = np.arange(full.shape[1], dtype=np.float64)
     last = [full.sum(axis=1), np.einsum("k,mkn->mn", k, full)]
-    last.append(np.einsum("k,mkn->mn", k * (k - 1), full))
+    last.append(np.einsum("k,mkn->mn", k * (k - 1.0), full))
     first = [full[:, 0], full[:, 1], 2.0 * full[:, 2]]
     knots = np.stack([np.stack(first, axis=1), np.stack(last, axis=1)], axis=1)
-    return hermite_coefficients(np.ones((len(full), 1)), knots)[:, 0]
+    h = np.ones((len(full), 1))
+    if degree == CUBIC:
+        return cubic_coefficients(h, knots[:, :, 0], knots[:, :, 1])[:, 0]
+    return hermite_coefficients(h, knots)[:, 0]
 
 
 def _left(degree: int) -> Array:
     """Return how much at most of each power of u an interpolation misses, (26,)."""
     u = np.linspace(0.0, 1.0, 2001)[:, None]
-    k = np.arange(TERMS)
-    kept = u * (k > 0) + (k == 0)
-    if degree == QUINTIC:
-        short = _quintic(np.eye(TERMS)[:, :, None])[..., 0]
-        kept = u ** np.arange(POWERS) @ short.T
-    missed: Array = ROOM * np.abs(u**k - kept).max(axis=0)
+    short = _interpolated(np.eye(TERMS)[:, :, None], degree)[..., 0]
+    kept = u ** np.arange(POWERS) @ short.T
+    missed: Array = ROOM * np.abs(u ** np.arange(TERMS) - kept).max(axis=0)
     missed[: degree + 1] = 0.0
     return missed
 
 
-LEFT: Final = {degree: _left(degree) for degree in (LINEAR, QUINTIC)}
+LEFT: Final = {degree: _left(degree) for degree in (LINEAR, CUBIC, QUINTIC)}

@@ -12,13 +12,14 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, printable, quote
+from armillary.model.unit import Unit
 from armillary.programs.post_processors.instructions import (
     Pause,
     SetSignal,
@@ -87,6 +88,11 @@ class Stretch(NamedTuple):
         return [signal for at, signal in self.signals if at == k]
 
 
+def turning(units: Iterable[str]) -> tuple[bool, ...]:
+    """Return whether axes of these units turn."""
+    return tuple(unit != Unit.METRE.value for unit in units)
+
+
 Step: TypeAlias = Stretch | SetSignal | WaitForSignal | Pause
 
 
@@ -98,7 +104,7 @@ class Job:
         name: Of the program.
         axes: Of the robot, then those outside of it.
         robot: How many are of the robot.
-        is_turning: Whether each turns, and does not slide.
+        units: The unit of each: `m`, `rad` or nothing.
         steps: What is done, in order.
         ports: Of signals.
         remarks: What the program assumes, a line each.
@@ -107,10 +113,15 @@ class Job:
     name: str
     axes: tuple[Axis, ...]
     robot: int
-    is_turning: tuple[bool, ...]
+    units: tuple[str, ...]
     steps: tuple[Step, ...]
     ports: Ports
     remarks: tuple[str, ...]
+
+    @property
+    def is_turning(self) -> tuple[bool, ...]:
+        """Return whether each axis turns, and does not slide."""
+        return turning(self.units)
 
     @property
     def start(self) -> Array:
@@ -138,10 +149,9 @@ class PostProcessor:
         name: For the `language=` of a caller, and for messages.
         title: Whose controllers, in a few words.
         suffix: The ending of the file, lower case.
-        degree: How the controller moves between points: `LINEAR` or `QUINTIC`.
-        robot_axes: How many axes its robots have.
+        degree: How the controller moves between points: `LINEAR`, `CUBIC` or `QUINTIC`.
+        robot_axes: How many axes its robots have; None for any number, of any unit.
         external_axes: How many others it moves with them, at most.
-        slides: Whether axes of the robot may slide.
         longest_name: Characters of the name of a program.
         reserved: Names that no program can have, lower case, between spaces.
         is_single: Whether its numbers have 24 bits, as `told` rounds them.
@@ -155,9 +165,8 @@ class PostProcessor:
     title: str
     suffix: str
     degree: int
-    robot_axes: int
+    robot_axes: int | None
     external_axes: int
-    slides: bool = False
     longest_name: int
     reserved: str = ""
     is_single: bool
@@ -189,10 +198,10 @@ class PostProcessor:
         if not self.is_single:
             return np.zeros(q.shape[1])
         most = np.abs(q).max(axis=0)
-        factors = np.where(list(is_turning), 180.0 / math.pi, 1000.0)
+        factors: Array = np.where(list(is_turning), 180.0 / math.pi, 1000.0)
         told_most = (most * factors).astype(np.float32)
-        half: Array = 0.5 * np.spacing(told_most).astype(np.float64)
-        return half / factors
+        step: Any = np.spacing(told_most)
+        return 0.5 * np.asarray(step, np.float64) / factors
 
 
 def told(q: Array, is_turning: Iterable[bool]) -> npt.NDArray[np.float32]:

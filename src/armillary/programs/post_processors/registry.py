@@ -12,12 +12,15 @@ from armillary.plugins import POST_PROCESSORS, allowed_offers, load
 from armillary.programs.post_processors.krl import KRL
 from armillary.programs.post_processors.post_processor import PostProcessor
 from armillary.programs.post_processors.rapid import RAPID
+from armillary.programs.post_processors.trajectory import CSV, JSON
 from armillary.programs.post_processors.urscript import URSCRIPT
 
-__all__ = ["BUILT_IN", "SUFFIXES", "post_processor"]
+__all__ = ["BUILT_IN", "LANGUAGES", "SUFFIXES", "post_processor"]
 
-BUILT_IN: Final = {each.name: each for each in (URSCRIPT, KRL, RAPID)}
+BUILT_IN: Final = {each.name: each for each in (URSCRIPT, KRL, RAPID, CSV, JSON)}
 SUFFIXES: Final = tuple(each.suffix for each in BUILT_IN.values())
+LANGUAGES: Final = tuple(each.suffix for each in (URSCRIPT, KRL, RAPID))
+"""Endings that no file of a motion has."""
 
 
 def post_processor(
@@ -44,7 +47,7 @@ def post_processor(
             "ending of programs",
             suffix or os.fspath(path),
             SUFFIXES,
-            hint="motion.write(path) writes data: .json, .npz, .csv, .npy.",
+            hint="motion.write(path) writes all of a motion, to read again.",
         )
     found = BUILT_IN.get(language) or _offered(language, plugins)
     if found.suffix != suffix:
