@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from importlib.metadata import Distribution
 
-__all__ = ["JOINTS", "POST_PROCESSORS", "Offer", "normal", "offers"]
+__all__ = ["GROUPS", "JOINTS", "POST_PROCESSORS", "Offer", "normal", "offers"]
 
 JOINTS: Final = "armillary.joints"
 POST_PROCESSORS: Final = "armillary.post_processors"

@@ -44,7 +44,7 @@ Array = npt.NDArray[np.float64]
 TOLERANCE: Final = 1e-6
 """How far the tool may be from the motion by default [m, or rad of a joint]."""
 
-ROUNDED: Final = 0.5
+ROUNDED: Final = 0.8
 """The greatest part of a tolerance that numbers of 24 bits may take."""
 
 SLACK: Final = 1e-6
@@ -109,8 +109,8 @@ def hand_over(  # noqa: PLR0913
         tool: The frame whose way must be kept, such as `tool0`; by default that of each
             joint.
         tolerance: How far the tool may be from it [m], or each joint [m or rad]; by
-            default 1e-6, or, where that is more, twice what numbers of the language
-            round. Controllers that interpolate linearly get many points so: 1e-4 is
+            default 1e-6, or more where numbers of the language round too much for
+            that. Controllers that interpolate linearly get many points so: 1e-4 is
             what most robots repeat.
         instructions: `SetSignal`, `WaitForSignal` and `Pause`, each with its time.
         grips: The signal of each frame that grips, which is on while it holds a part;

@@ -197,11 +197,14 @@ class PostProcessor:
         """
         if not self.is_single:
             return np.zeros(q.shape[1])
-        most = np.abs(q).max(axis=0)
-        factors: Array = np.where(list(is_turning), 180.0 / math.pi, 1000.0)
-        told_most = (most * factors).astype(np.float32)
-        step: Any = np.spacing(told_most)
-        return 0.5 * np.asarray(step, np.float64) / factors
+        factors: Array = _factors(is_turning)
+        step: Any = np.spacing((np.abs(q).max(axis=0) * factors).astype(np.float32))
+        return np.asarray(0.5 * step / factors, np.float64)
+
+
+def _factors(is_turning: Iterable[bool]) -> Array:
+    """Return degrees in a radian, millimetres in a metre, of axes, shape (n,)."""
+    return np.array([180.0 / math.pi if turns else 1000.0 for turns in is_turning])
 
 
 def told(q: Array, is_turning: Iterable[bool]) -> npt.NDArray[np.float32]:
@@ -211,8 +214,7 @@ def told(q: Array, is_turning: Iterable[bool]) -> npt.NDArray[np.float32]:
         q: Positions [rad or m], shape (..., n).
         is_turning: Whether each of them turns.
     """
-    factors = np.where(list(is_turning), 180.0 / math.pi, 1000.0)
-    scaled: Array = q * factors
+    scaled: Array = q * _factors(is_turning)
     return scaled.astype(np.float32) + np.float32(0.0)  # no -0
 
 

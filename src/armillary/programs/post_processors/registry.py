@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from armillary.errors import ModelError, PluginError, quote, unknown
-from armillary.plugins import POST_PROCESSORS, allowed_offers, load
+from armillary.plugins import POST_PROCESSORS, Offer, allowed_offers, load
 from armillary.programs.post_processors.krl import KRL
 from armillary.programs.post_processors.post_processor import PostProcessor
 from armillary.programs.post_processors.rapid import RAPID
 from armillary.programs.post_processors.trajectory import CSV, JSON
 from armillary.programs.post_processors.urscript import URSCRIPT
 
-__all__ = ["BUILT_IN", "LANGUAGES", "SUFFIXES", "post_processor"]
+__all__ = ["BUILT_IN", "LANGUAGES", "SUFFIXES", "offered_post_processor", "post_processor"]
 
 BUILT_IN: Final = {each.name: each for each in (URSCRIPT, KRL, RAPID, CSV, JSON)}
 SUFFIXES: Final = tuple(each.suffix for each in BUILT_IN.values())
@@ -76,10 +76,19 @@ def _offered(language: str, plugins: Iterable[str]) -> PostProcessor:
             f"Post-processor {quote(language)} is offered by the plug-ins {named}. "
             "Allow one of them."
         )
-    made: Any = load(first)
-    if not isinstance(made, PostProcessor) or made.name != language:
+    return offered_post_processor(first)
+
+
+def offered_post_processor(offer: Offer) -> PostProcessor:
+    """Import what an allowed plug-in offers.
+
+    Raises:
+        PluginError: It cannot be imported, or is no post-processor of this name.
+    """
+    made: Any = load(offer)
+    if not isinstance(made, PostProcessor) or made.name != offer.tag:
         raise PluginError(
-            f"Plug-in {first.label} is broken: for post-processor {quote(language)} it "
-            f"offers {quote(cast(object, made))}, not a PostProcessor of this name."
+            f"Plug-in {offer.label} is broken: for post-processor {quote(offer.tag)} "
+            f"it offers {quote(cast(object, made))}, not a PostProcessor of this name."
         )
     return made
