@@ -339,7 +339,7 @@ FLOW = (
     ("record", ("trace",), "Program"),
     ("compile", ("kernel",), "code"),
     ("answer", ("cell",), "arrays"),
-    ("use", ("cli", "view", "sweeps", "calibration", "testing"), ""),
+    ("use", ("cli", "view", "programs", "sweeps", "calibration", "testing"), ""),
 )
 BELOW = (
     ("spatial", 3, 4),

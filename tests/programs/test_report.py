@@ -16,16 +16,16 @@ import pytest
 import armillary as arm
 from armillary.programs.report import (
     Clearance,
+    CycleReport,
+    CycleStep,
     FileDigest,
+    HandledPart,
     JointLoad,
-    Part,
-    Report,
     Signal,
-    Step,
     Use,
     Wait,
 )
-from armillary.view.plan_view import Outline, PlanView, Way
+from armillary.view.plan_view import FrameWay, Outline, PlanView
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 EVIL = "<script>alert(1)</script>\"'&\n\x1b[31m${title}"
 
 
-def report(name: str = "name", **changes: Any) -> Report:
+def report(name: str = "name", **changes: Any) -> CycleReport:
     """A report with everything, in which all texts are one."""
     triangle = ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0))
     outline = Outline(
@@ -45,8 +45,10 @@ def report(name: str = "name", **changes: Any) -> Report:
         "cell": name,
         "cycle_time": 4.0,
         "steps": (
-            Step(name=name, manipulator=name, start=0.0, end=1.0, is_critical=True),
-            Step(name=name, manipulator=name, start=1.0, end=4.0, waits=(wait,)),
+            CycleStep(
+                name=name, manipulator=name, start=0.0, end=1.0, is_critical=True
+            ),
+            CycleStep(name=name, manipulator=name, start=1.0, end=4.0, waits=(wait,)),
         ),
         "signals": (Signal(name=name, changes=((0.0, False), (1.0, True))),),
         "clearances": (
@@ -58,17 +60,17 @@ def report(name: str = "name", **changes: Any) -> Report:
             JointLoad(joint=name, peak=3.0, rms=1.0),
         ),
         "uses": (Use(manipulator=name, working=2.5, waiting=1.5, energy=7.0),),
-        "parts": (Part(name=name, start=name, end=name, grips=3),),
+        "parts": (HandledPart(name=name, start=name, end=name, grips=3),),
         "files": (FileDigest(name=name, sha256="ab" * 32, size=17),),
         "plan": PlanView(
             name=name,
             outlines=(outline,),
-            ways=(Way(name=name, points=triangle),),
+            ways=(FrameWay(name=name, points=triangle),),
             sticks=(triangle[:2],),
         ),
         "notes": (name,),
     }
-    return Report(**{**kept, **changes})
+    return CycleReport(**{**kept, **changes})
 
 
 class Tags(HTMLParser):
@@ -120,7 +122,7 @@ def test_texts_cannot_become_markup():
     assert "script" not in evil.tags
     assert "\x1b" not in report(EVIL).html
     # A record from elsewhere is read with the same checks.
-    read = msgspec.json.decode(msgspec.json.encode(report(EVIL)), type=Report)
+    read = msgspec.json.decode(msgspec.json.encode(report(EVIL)), type=CycleReport)
     assert read == report(EVIL)
 
 
@@ -160,7 +162,7 @@ def test_browsers_show_it_without_errors(browser: Browser, tmp_path: Path):
 
 
 def test_what_is_not_known_has_no_section():
-    page = Report(title="a", cell="b", cycle_time=1.0).html
+    page = CycleReport(title="a", cell="b", cycle_time=1.0).html
     assert "<section>" not in page
 
 
@@ -181,11 +183,11 @@ def test_digests_are_those_of_files(tmp_path: Path):
         ({"cycle_time": 0.0}, "above 0"),
         ({"cycle_time": math.nan}, "above 0"),
         (
-            {"steps": (Step(name="a", manipulator="b", start=2.0, end=1.0),)},
+            {"steps": (CycleStep(name="a", manipulator="b", start=2.0, end=1.0),)},
             "Step 'a' of 'b'",
         ),
         (
-            {"steps": (Step(name="a", manipulator="b", start=0.0, end=9.0),)},
+            {"steps": (CycleStep(name="a", manipulator="b", start=0.0, end=9.0),)},
             "not within the cycle",
         ),
         ({"signals": (Signal(name="a", changes=((2.0, 1), (1.0, 0))),)}, "in order"),

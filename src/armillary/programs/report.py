@@ -24,12 +24,12 @@ from armillary.view.result_file import check_target, write_result
 
 __all__ = [
     "Clearance",
+    "CycleReport",
+    "CycleStep",
     "FileDigest",
+    "HandledPart",
     "JointLoad",
-    "Part",
-    "Report",
     "Signal",
-    "Step",
     "Use",
     "Wait",
 ]
@@ -61,7 +61,7 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
     what: str
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True):
+class CycleStep(msgspec.Struct, frozen=True, kw_only=True):
     """A step of a manipulator.
 
     Attributes:
@@ -145,7 +145,7 @@ class Use(msgspec.Struct, frozen=True, kw_only=True):
     energy: float | None = None
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
+class HandledPart(msgspec.Struct, frozen=True, kw_only=True):
     """A part that is handled.
 
     Attributes:
@@ -191,11 +191,11 @@ class FileDigest(msgspec.Struct, frozen=True, kw_only=True):
         return cls(name=Path(path).name, sha256=made, size=size)
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class CycleReport(msgspec.Struct, frozen=True, kw_only=True):
     """What a cell does in a cycle, as far as it is known; what is not known is empty.
 
     `msgspec.json.encode(report)` is a file of it, which `msgspec.json.decode(content,
-    type=Report)` reads.
+    type=CycleReport)` reads.
 
     Attributes:
         title: What it is about.
@@ -215,12 +215,12 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     cell: str
     cycle_time: float
-    steps: tuple[Step, ...] = ()
+    steps: tuple[CycleStep, ...] = ()
     signals: tuple[Signal, ...] = ()
     clearances: tuple[Clearance, ...] = ()
     loads: tuple[JointLoad, ...] = ()
     uses: tuple[Use, ...] = ()
-    parts: tuple[Part, ...] = ()
+    parts: tuple[HandledPart, ...] = ()
     files: tuple[FileDigest, ...] = ()
     plan: PlanView | None = None
     notes: tuple[str, ...] = ()
@@ -336,7 +336,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join([*lines, "</tbody></table>"])
 
 
-def _cards(report: Report) -> list[str]:
+def _cards(report: CycleReport) -> list[str]:
     """Return the numbers at the head of the page."""
     cards = [("cycle", f"{_number(report.cycle_time)} s", "")]
     least = report.least_clearance
@@ -360,7 +360,7 @@ def _cards(report: Report) -> list[str]:
     ]
 
 
-def _manipulators(report: Report) -> dict[str, str]:
+def _manipulators(report: CycleReport) -> dict[str, str]:
     """Return the manipulators in the order of their steps, with their colours."""
     names = dict.fromkeys(
         [step.manipulator for step in report.steps]
@@ -369,7 +369,7 @@ def _manipulators(report: Report) -> dict[str, str]:
     return {name: COLOURS[k % len(COLOURS)] for k, name in enumerate(names)}
 
 
-def _gantt(report: Report) -> str:
+def _gantt(report: CycleReport) -> str:
     """Return the chart of steps and signals over time."""
     colours = _manipulators(report)
     rows = [
@@ -425,7 +425,9 @@ def _label(name: str, y: float) -> str:
     return f'<text x="4" y="{y + 16:.1f}">{shown}<title>{_text(name)}</title></text>'
 
 
-def _bar(step: Step, y: float, at: Callable[[float], float], colour: str) -> list[str]:
+def _bar(
+    step: CycleStep, y: float, at: Callable[[float], float], colour: str
+) -> list[str]:
     """Return the bar of a step, with its name where there is room."""
     x, width = at(step.start), at(step.end) - at(step.start)
     edge = ' stroke="#b3261e" stroke-width="2"' if step.is_critical else ""
@@ -488,7 +490,7 @@ def _meter(parts: Sequence[tuple[float, str]], title: str) -> str:
     return "".join([*lines, "</svg>"])
 
 
-def _uses(report: Report) -> str:
+def _uses(report: CycleReport) -> str:
     colours = _manipulators(report)
 
     def row(use: Use) -> list[str]:
@@ -508,8 +510,8 @@ def _uses(report: Report) -> str:
     return _table((*head, "energy [J]"), map(row, report.uses))
 
 
-def _steps(report: Report) -> str:
-    def row(step: Step) -> list[str]:
+def _steps(report: CycleReport) -> str:
+    def row(step: CycleStep) -> list[str]:
         waits = "; ".join(
             f"{_text(wait.what)} ({wait.end - wait.start:.3f} s)" for wait in step.waits
         )
@@ -528,7 +530,7 @@ def _steps(report: Report) -> str:
     return _table(head, map(row, ordered))
 
 
-def _clearances(report: Report) -> str:
+def _clearances(report: CycleReport) -> str:
     def row(each: Clearance) -> list[str]:
         how = ' class="bad"' if each.value <= 0.0 else ""
         return [
@@ -542,7 +544,7 @@ def _clearances(report: Report) -> str:
     return _table(("pair", "least [mm]", "at [s]", ""), map(row, ordered))
 
 
-def _loads(report: Report) -> str:
+def _loads(report: CycleReport) -> str:
     def row(load: JointLoad) -> list[str]:
         share = _share(load.peak, load.limit)
         colour = "#4f9d69" if not share > CLOSE else "#d98032"
@@ -562,7 +564,7 @@ def _loads(report: Report) -> str:
     return _table(head, map(row, report.loads))
 
 
-def _parts(report: Report) -> str:
+def _parts(report: CycleReport) -> str:
     rows = (
         [_text(part.name), _text(part.start), _text(part.end), str(part.grips)]
         for part in report.parts
@@ -570,7 +572,7 @@ def _parts(report: Report) -> str:
     return _table(("part", "at the start on", "at the end on", "grips"), rows)
 
 
-def _files(report: Report) -> str:
+def _files(report: CycleReport) -> str:
     rows = (
         [_text(each.name), str(each.size), f"<code>{_text(each.sha256)}</code>"]
         for each in report.files
@@ -578,6 +580,6 @@ def _files(report: Report) -> str:
     return _table(("file", "bytes", "SHA-256"), rows)
 
 
-def _notes(report: Report) -> str:
+def _notes(report: CycleReport) -> str:
     lines: list[Any] = [f"<li>{_text(note)}</li>" for note in report.notes]
     return "\n".join(["<ul>", *lines, "</ul>"])

@@ -33,13 +33,13 @@ from armillary.view.kinds import Lines
 from armillary.view.result_file import check_target, write_result
 from armillary.view.surfaces import Surfaces
 
-__all__ = ["Outline", "PlanView", "Way", "plan_view"]
+__all__ = ["FrameWay", "Outline", "PlanView", "plan_view"]
 
 Array = npt.NDArray[np.float64]
 Point = tuple[float, float]
 
 DIRECTIONS: Final = 16
-"""Points within the polygon of the farthest in these directions are no corners."""
+"""Points within the polygon of the farthest in these directions cannot be corners."""
 
 ENDINGS: Final = (".dxf", ".svg")
 ROUNDNESS: Final = 0.002
@@ -78,7 +78,7 @@ class Outline(msgspec.Struct, frozen=True, kw_only=True):
     colour: tuple[float, float, float, float] = OF_MANIPULATORS[0]
 
 
-class Way(msgspec.Struct, frozen=True, kw_only=True):
+class FrameWay(msgspec.Struct, frozen=True, kw_only=True):
     """The way of a frame from above.
 
     Attributes:
@@ -104,7 +104,7 @@ class PlanView(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     outlines: tuple[Outline, ...]
     sticks: tuple[tuple[Point, Point], ...] = ()
-    ways: tuple[Way, ...] = ()
+    ways: tuple[FrameWay, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -158,7 +158,7 @@ def plan_view(
 
     Raises:
         StateError: The state is not one of this cell.
-        ModelError: A way is no list of finite points.
+        ModelError: A way is not a list of finite points.
     """
     now = home(cell) if state is None else bound_state(cell, state)
     surfaces = Surfaces(meshes, lambda: 1.0)
@@ -272,14 +272,14 @@ def _points(points: Array) -> tuple[Point, ...]:
     return tuple((x, y) for x, y in rows.tolist())
 
 
-def _way(name: str, points: npt.ArrayLike) -> Way:
+def _way(name: str, points: npt.ArrayLike) -> FrameWay:
     array = np.array(points, np.float64)
     if array.ndim != 2 or array.shape[1] not in {2, 3} or not np.isfinite(array).all():
         raise ModelError(
             f"The way of {name!r} is finite points, of shape (k, 2 or 3), not "
             f"{array.shape}."
         )
-    return Way(name=name, points=_points(array))
+    return FrameWay(name=name, points=_points(array))
 
 
 # Pictures
@@ -372,7 +372,7 @@ def _middle(corners: Sequence[Point]) -> Point:
 
 
 def _round_step(least: float) -> float:
-    """Return the least of 1, 2 and 5 times powers of ten that is no less."""
+    """Return the least of 1, 2 and 5 times powers of ten that is not less."""
     power = 10.0 ** np.floor(np.log10(least))
     return next(float(k * power) for k in (1, 2, 5, 10) if k * power >= least)
 

@@ -209,7 +209,7 @@ def test_plain_rows_have_instructions_in_json(tmp_path: Path):
         on_rail().hand_over(given, tmp_path / "pick.csv", **options)
 
 
-def test_rates_that_jump_are_no_rows(tmp_path: Path):
+def test_rates_that_jump_are_refused(tmp_path: Path):
     q = np.array([[0.0] * 7, [0.1] * 7, [0.3] * 7]) + on_rail().home.q
     jumps = Motion.on(
         on_rail().home,
@@ -219,7 +219,9 @@ def test_rates_that_jump_are_no_rows(tmp_path: Path):
         curve=np.stack([q[:2], np.diff(q, axis=0)] + 4 * [0 * q[:2]], axis=1),
         piece=np.arange(2),
     )
-    with pytest.raises(arm.errors.ModelError, match=r"jumps by 0\.1 m/s or rad/s at 1 s"):
+    with pytest.raises(
+        arm.errors.ModelError, match=r"jumps by 0\.1 m/s or rad/s at 1 s"
+    ):
         on_rail().hand_over(jumps, tmp_path / "pick.csv")
 
 

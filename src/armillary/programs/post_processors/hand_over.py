@@ -22,15 +22,15 @@ from armillary.programs.post_processors.instructions import (
     grip_signals,
     spans_of,
 )
-from armillary.programs.post_processors.points import Points, levers_of, points_of
+from armillary.programs.post_processors.points import MotionPoints, levers_of, points_of
 from armillary.programs.post_processors.post_processor import (
     Axis,
-    Job,
+    ControllerJob,
+    JobStep,
+    Passage,
     Port,
     Ports,
     PostProcessor,
-    Step,
-    Stretch,
     turning,
 )
 from armillary.programs.post_processors.registry import post_processor
@@ -146,8 +146,8 @@ def hand_over(  # noqa: PLR0913
     spans = spans_of(moved, steps)
     order = [moved.joint_names.index(axis.joint) for axis in chosen]
     units = tuple(moved.units[k] for k in order)
-    told = made_by.rounding(_positions(moved.q[:, order], chosen), turning(units))
-    rounding = float(told.max() if levers is None else told @ levers[order])
+    lost = made_by.rounding(_positions(moved.q[:, order], chosen), turning(units))
+    rounding = float(lost.max() if levers is None else lost @ levers[order])
     if tolerance is None:
         tolerance = max(TOLERANCE, rounding / ROUNDED)
     if rounding > ROUNDED * tolerance:
@@ -156,7 +156,7 @@ def hand_over(  # noqa: PLR0913
             f"{rounding:.2g}: a tolerance of {tolerance:g} cannot be kept. Leave out "
             f"tolerance=, which then is {rounding / ROUNDED:.3g}."
         )
-    written: list[Step] = []
+    written: list[JobStep] = []
     for each in spans:
         if isinstance(each, Span):
             cuts = np.array([signal.time for signal in each.signals])
@@ -170,16 +170,16 @@ def hand_over(  # noqa: PLR0913
                 tolerance=tolerance - rounding,
             )
             at = np.searchsorted(points.times, cuts).tolist()
-            told_points = points._replace(pieces=_pieces(points, order, chosen))
+            passed = points._replace(pieces=_pieces(points, order, chosen))
             signals = tuple(zip(at, each.signals, strict=True))
-            written.append(Stretch(told_points, signals))
+            written.append(Passage(passed, signals))
         else:
             written.append(each)
-    stretches = [step.points for step in written if isinstance(step, Stretch)]
-    if not stretches:
+    passages = [step.points for step in written if isinstance(step, Passage)]
+    if not passages:
         raise ModelError("This motion takes no time, so that there is nothing to do.")
-    deviation = rounding + max(points.deviation for points in stretches)
-    count = sum(len(points.times) for points in stretches)
+    deviation = rounding + max(points.deviation for points in passages)
+    count = sum(len(points.times) for points in passages)
     remarks = (
         f"Made by armillary of a motion of the cell {cell.name}",
         f"content {moved.digest or 'not known'}",
@@ -188,7 +188,7 @@ def hand_over(  # noqa: PLR0913
         *_axis_lines(chosen, len(robot), units),
         *made_by.assumptions,
     )
-    job = Job(
+    job = ControllerJob(
         name=target.stem,
         axes=chosen,
         robot=len(robot),
@@ -203,7 +203,7 @@ def hand_over(  # noqa: PLR0913
         files=files,
         points=count,
         deviation=deviation,
-        shortest=min(float(np.diff(points.times).min()) for points in stretches),
+        shortest=min(float(np.diff(points.times).min()) for points in passages),
         duration=moved.duration + pauses,
         assumptions=remarks,
     )
@@ -342,7 +342,7 @@ def _positions(q: Array, axes: Sequence[Axis]) -> Array:
     return q * signs + [axis.offset for axis in axes]
 
 
-def _pieces(points: Points, order: list[int], axes: Sequence[Axis]) -> Array:
+def _pieces(points: MotionPoints, order: list[int], axes: Sequence[Axis]) -> Array:
     pieces = points.pieces[..., order] * [axis.sign for axis in axes]
     pieces[:, 0] += [axis.offset for axis in axes]
     return pieces

@@ -12,13 +12,13 @@ from armillary.errors import ModelError, quote
 from armillary.programs.post_processors.instructions import Pause, SetSignal
 from armillary.programs.post_processors.points import LINEAR
 from armillary.programs.post_processors.post_processor import (
-    Job,
+    ControllerJob,
+    Passage,
     Port,
     PostProcessor,
-    Stretch,
     decimal,
     durations,
-    told,
+    rounded,
 )
 
 __all__ = ["KRL"]
@@ -31,7 +31,7 @@ PORTS: Final = 4096
 HEAD: Final = ("&ACCESS RVP", "&REL 1")
 
 
-def _write(job: Job) -> dict[str, str]:
+def _write(job: ControllerJob) -> dict[str, str]:
     points: list[str] = []
 
     def point(q: Array) -> str:
@@ -43,7 +43,7 @@ def _write(job: Job) -> dict[str, str]:
     lines += ["BAS (#INITMOV, 0)", f"PTP {point(job.start)}"]
     for step in job.steps:
         match step:
-            case Stretch():
+            case Passage():
                 lines += _spline(step, job, point)
             case SetSignal():
                 lines.append(_set(step, job))
@@ -61,14 +61,16 @@ def _write(job: Job) -> dict[str, str]:
     return {job.name + suffix: "\n".join(text) for suffix, text in files.items()}
 
 
-def _spline(stretch: Stretch, job: Job, point: Callable[[Array], str]) -> Iterator[str]:
-    times = stretch.points.times
+def _spline(
+    passage: Passage, job: ControllerJob, point: Callable[[Array], str]
+) -> Iterator[str]:
+    times = passage.points.times
     whole = float(times[-1] - times[0])
     yield "PTP_SPLINE"
     yield "TIME_BLOCK START"
     parts = durations(100.0 * (times - times[0]) / whole)
-    for k, q in enumerate(stretch.points.q[1:], start=1):
-        for signal in stretch.at(k):
+    for k, q in enumerate(passage.points.q[1:], start=1):
+        for signal in passage.at(k):
             yield f"TRIGGER WHEN PATH=0 DELAY=0 DO {_set(signal, job)}"
         yield f"SPTP {point(q)}"
         yield f"TIME_BLOCK PART = {decimal(parts[k - 1])}"
@@ -76,15 +78,15 @@ def _spline(stretch: Stretch, job: Job, point: Callable[[Array], str]) -> Iterat
     yield "ENDSPLINE"
 
 
-def _set(signal: SetSignal, job: Job) -> str:
+def _set(signal: SetSignal, job: ControllerJob) -> str:
     port = job.ports.outputs[signal.signal]
     return f"$OUT[{port}]={str(signal.value).upper()}"
 
 
-def _axes(q: Array, job: Job) -> str:
+def _axes(q: Array, job: ControllerJob) -> str:
     names = [f"A{k + 1}" for k in range(job.robot)]
     names += [f"E{k + 1}" for k in range(len(job.axes) - job.robot)]
-    numbers = map(decimal, told(q, job.is_turning))
+    numbers = map(decimal, rounded(q, job.is_turning))
     return "{" + ",".join(map(" ".join, zip(names, numbers, strict=True))) + "}"
 
 
@@ -114,8 +116,8 @@ KRL: Final = PostProcessor(
     assumptions=(
         "Axes A1 to A6, then E1 to E6, in degrees, of axes that slide in millimetres.",
         "Zeros and signs are those of the model, unless axes= says otherwise.",
-        "Points of a PTP spline block are passed at the times of its TIME_BLOCK.",
-        "How axes move between them is not published. Points are so near to each",
+        "MotionPoints of a PTP spline block are passed at the times of its TIME_BLOCK.",
+        "How axes move between them is not published. MotionPoints are so near to each",
         "other that straight lines between them keep the tolerance, too.",
         "Signals are set by TRIGGER at points, without a stop.",
         "REAL has 24 bits. Load, tool and base are those of the controller.",

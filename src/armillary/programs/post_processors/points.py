@@ -1,4 +1,4 @@
-"""Points of a motion from which a controller, as it interpolates, makes it again.
+"""MotionPoints of a motion from which a controller, as it interpolates, makes it again.
 
 On a piece of a motion from t to t + h, positions are a polynomial of u, the part of h,
 of degree 25 at most: q(u) = sum_k c_k u^k, as q is one of r and r one of time, of
@@ -30,7 +30,7 @@ from armillary.trajectories.curve import cubic_coefficients, hermite_coefficient
 from armillary.trajectories.motion import Motion
 from armillary.trajectories.motion_parts import POWERS
 
-__all__ = ["CUBIC", "LINEAR", "QUINTIC", "Points", "levers_of", "points_of"]
+__all__ = ["CUBIC", "LINEAR", "QUINTIC", "MotionPoints", "levers_of", "points_of"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -44,12 +44,12 @@ QUINTIC: Final = 5
 
 TERMS: Final = (POWERS - 1) ** 2 + 1
 MOST: Final = 1_000_000
-"""Points of a program."""
+"""MotionPoints of a program."""
 ROOM: Final = 1.001
 """By how much the greatest of samples of a polynomial is raised to be a bound."""
 
 
-class Points(NamedTuple):
+class MotionPoints(NamedTuple):
     """A motion as a controller interpolates it.
 
     Attributes:
@@ -114,7 +114,7 @@ def points_of(
     degree: int,
     levers: Array | None,
     tolerance: float,
-) -> Points:
+) -> MotionPoints:
     """Return points of a part of a motion.
 
     Args:
@@ -151,7 +151,9 @@ def points_of(
         a, b = _divided(a, b, parts.astype(np.int64))
     begins, pieces, bounds = (np.concatenate(part) for part in zip(*done, strict=True))
     order = np.argsort(begins)
-    return Points(np.append(begins[order], end), pieces[order], float(bounds.max()))
+    return MotionPoints(
+        np.append(begins[order], end), pieces[order], float(bounds.max())
+    )
 
 
 def _divided(a: Array, b: Array, parts: Indices) -> tuple[Array, Array]:

@@ -1,8 +1,8 @@
 """The contract of a post-processor, which makes a program for one kind of controller.
 
 A post-processor is a value, as a format is: what the controller can do, and a function
-that writes a `Job`, in which everything is checked and in the order of the controller's
-axes. An installed package offers one by the entry point group
+that writes a `ControllerJob`, in which everything is checked and in the order of the
+controller's axes. An installed package offers one by the entry point group
 `armillary.post_processors`.
 """
 
@@ -25,18 +25,18 @@ from armillary.programs.post_processors.instructions import (
     SetSignal,
     WaitForSignal,
 )
-from armillary.programs.post_processors.points import Points
+from armillary.programs.post_processors.points import MotionPoints
 
 __all__ = [
     "Axis",
-    "Job",
+    "ControllerJob",
+    "JobStep",
+    "Passage",
     "Ports",
     "PostProcessor",
-    "Step",
-    "Stretch",
     "decimal",
     "durations",
-    "told",
+    "rounded",
 ]
 
 Array = npt.NDArray[np.float64]
@@ -72,7 +72,7 @@ class Ports(NamedTuple):
     inputs: Mapping[str, Port]
 
 
-class Stretch(NamedTuple):
+class Passage(NamedTuple):
     """A part of the motion without waits.
 
     Attributes:
@@ -80,7 +80,7 @@ class Stretch(NamedTuple):
         signals: What is set at which of the points, neither the first nor the last.
     """
 
-    points: Points
+    points: MotionPoints
     signals: tuple[tuple[int, SetSignal], ...]
 
     def at(self, k: int) -> list[SetSignal]:
@@ -93,11 +93,11 @@ def turning(units: Iterable[str]) -> tuple[bool, ...]:
     return tuple(unit != Unit.METRE.value for unit in units)
 
 
-Step: TypeAlias = Stretch | SetSignal | WaitForSignal | Pause
+JobStep: TypeAlias = Passage | SetSignal | WaitForSignal | Pause
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class ControllerJob:
     """What a post-processor writes.
 
     Attributes:
@@ -114,7 +114,7 @@ class Job:
     axes: tuple[Axis, ...]
     robot: int
     units: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[JobStep, ...]
     ports: Ports
     remarks: tuple[str, ...]
 
@@ -126,8 +126,8 @@ class Job:
     @property
     def start(self) -> Array:
         """Return the positions at the start [rad or m], shape (n,)."""
-        stretches = (step for step in self.steps if isinstance(step, Stretch))
-        return next(stretches).points.pieces[0, 0]
+        passages = (step for step in self.steps if isinstance(step, Passage))
+        return next(passages).points.pieces[0, 0]
 
     def comments(self, mark: str) -> list[str]:
         """Return the remarks as lines of comment, of ASCII without control characters.
@@ -154,7 +154,7 @@ class PostProcessor:
         external_axes: How many others it moves with them, at most.
         longest_name: Characters of the name of a program.
         reserved: Names that no program can have, lower case, between spaces.
-        is_single: Whether its numbers have 24 bits, as `told` rounds them.
+        is_single: Whether its numbers have 24 bits, as `rounded` rounds them.
         assumptions: What holds for each program, a sentence each; docs/handover.md
             says where that is written.
         check_port: Raise ModelError for a port that it does not have.
@@ -172,7 +172,7 @@ class PostProcessor:
     is_single: bool
     assumptions: tuple[str, ...]
     check_port: Callable[[Port], None]
-    write: Callable[[Job], Mapping[str, str]]
+    write: Callable[[ControllerJob], Mapping[str, str]]
 
     def check_name(self, name: str) -> None:
         """Raise ModelError where a program cannot have a name."""
@@ -196,7 +196,8 @@ class PostProcessor:
             is_turning: Whether each turns.
         """
         if not self.is_single:
-            return np.zeros(q.shape[1])
+            none: Array = np.zeros(q.shape[1])
+            return none
         factors: Array = _factors(is_turning)
         step: Any = np.spacing((np.abs(q).max(axis=0) * factors).astype(np.float32))
         return np.asarray(0.5 * step / factors, np.float64)
@@ -207,7 +208,7 @@ def _factors(is_turning: Iterable[bool]) -> Array:
     return np.array([180.0 / math.pi if turns else 1000.0 for turns in is_turning])
 
 
-def told(q: Array, is_turning: Iterable[bool]) -> npt.NDArray[np.float32]:
+def rounded(q: Array, is_turning: Iterable[bool]) -> npt.NDArray[np.float32]:
     """Return positions in degrees and millimetres, of 24 bits.
 
     Args:

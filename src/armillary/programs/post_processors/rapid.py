@@ -13,14 +13,14 @@ from armillary.programs.post_processors.instructions import Pause, SetSignal
 from armillary.programs.post_processors.points import LINEAR
 from armillary.programs.post_processors.post_processor import (
     WORD,
-    Job,
+    ControllerJob,
+    JobStep,
+    Passage,
     Port,
     PostProcessor,
-    Step,
-    Stretch,
     decimal,
     durations,
-    told,
+    rounded,
 )
 
 __all__ = ["RAPID"]
@@ -31,7 +31,7 @@ LONGEST: Final = 32
 NOT_CONNECTED: Final = "9E9"
 
 
-def _write(job: Job) -> dict[str, str]:
+def _write(job: ControllerJob) -> dict[str, str]:
     lines = [f"MODULE {job.name}", *(f"  {line}" for line in job.comments("!"))]
     lines += ["  PROC main()", f"    {_move(job.start, job)},v100,fine,tool0;"]
     for step in job.steps:
@@ -40,9 +40,9 @@ def _write(job: Job) -> dict[str, str]:
     return {job.name + RAPID.suffix: "\n".join(lines)}
 
 
-def _step(step: Step, job: Job) -> Iterator[str]:
+def _step(step: JobStep, job: ControllerJob) -> Iterator[str]:
     match step:
-        case Stretch(points, signals):
+        case Passage(points, signals):
             if signals:
                 _, signal = signals[0]
                 raise ModelError(
@@ -67,8 +67,8 @@ def _step(step: Step, job: Job) -> Iterator[str]:
             yield f"WaitDI {port},{int(step.value)};"
 
 
-def _move(q: npt.NDArray[np.float64], job: Job) -> str:
-    numbers = list(map(decimal, told(q, job.is_turning)))
+def _move(q: npt.NDArray[np.float64], job: ControllerJob) -> str:
+    numbers = list(map(decimal, rounded(q, job.is_turning)))
     external = numbers[job.robot :]
     external += [NOT_CONNECTED] * (EXTERNAL - len(external))
     robot = ",".join(numbers[: job.robot])

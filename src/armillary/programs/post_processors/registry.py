@@ -15,7 +15,13 @@ from armillary.programs.post_processors.rapid import RAPID
 from armillary.programs.post_processors.trajectory import CSV, JSON
 from armillary.programs.post_processors.urscript import URSCRIPT
 
-__all__ = ["BUILT_IN", "LANGUAGES", "SUFFIXES", "offered_post_processor", "post_processor"]
+__all__ = [
+    "BUILT_IN",
+    "LANGUAGES",
+    "SUFFIXES",
+    "offered_post_processor",
+    "post_processor",
+]
 
 BUILT_IN: Final = {each.name: each for each in (URSCRIPT, KRL, RAPID, CSV, JSON)}
 SUFFIXES: Final = tuple(each.suffix for each in BUILT_IN.values())
@@ -83,7 +89,7 @@ def offered_post_processor(offer: Offer) -> PostProcessor:
     """Import what an allowed plug-in offers.
 
     Raises:
-        PluginError: It cannot be imported, or is no post-processor of this name.
+        PluginError: It cannot be imported, or is not a post-processor of this name.
     """
     made: Any = load(offer)
     if not isinstance(made, PostProcessor) or made.name != offer.tag:

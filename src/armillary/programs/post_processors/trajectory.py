@@ -16,9 +16,9 @@ import numpy.typing as npt
 from armillary.errors import ModelError, quote
 from armillary.programs.post_processors.points import CUBIC
 from armillary.programs.post_processors.post_processor import (
-    Job,
+    ControllerJob,
+    Passage,
     PostProcessor,
-    Stretch,
 )
 from armillary.trajectories.motion_files import ALLOWED, csv_rows
 
@@ -32,7 +32,7 @@ SAME: Final = 1e-9
 """By how much rates may differ where polynomials meet [m/s or rad/s]."""
 
 
-def _rows(job: Job) -> Array:
+def _rows(job: ControllerJob) -> Array:
     """Return the time, positions and rates of all points, shape (k, 1 + 2 n).
 
     Raises:
@@ -40,7 +40,7 @@ def _rows(job: Job) -> Array:
     """
     rows: list[Array] = []
     for step in job.steps:
-        if not isinstance(step, Stretch):
+        if not isinstance(step, Passage):
             continue
         times, pieces = step.points.times, step.points.pieces
         h = np.diff(times)[:, None]
@@ -60,10 +60,10 @@ def _rows(job: Job) -> Array:
     return np.concatenate(rows)
 
 
-def _csv(job: Job) -> dict[str, str]:
-    waits = [step for step in job.steps if not isinstance(step, Stretch)]
+def _csv(job: ControllerJob) -> dict[str, str]:
+    waits = [step for step in job.steps if not isinstance(step, Passage)]
     waits += [
-        s for step in job.steps if isinstance(step, Stretch) for s in step.signals
+        s for step in job.steps if isinstance(step, Passage) for s in step.signals
     ]
     if waits:
         raise ModelError(
@@ -73,12 +73,12 @@ def _csv(job: Job) -> dict[str, str]:
     return {job.name + CSV.suffix: csv_rows(_rows(job), names, job.units, ALLOWED[1])}
 
 
-def _json(job: Job) -> dict[str, str]:
+def _json(job: ControllerJob) -> dict[str, str]:
     rows = _rows(job)
     n = len(job.axes)
     done: list[Any] = []
     for step in job.steps:
-        each = [s for _, s in step.signals] if isinstance(step, Stretch) else [step]
+        each = [s for _, s in step.signals] if isinstance(step, Passage) else [step]
         done += map(msgspec.to_builtins, each)
     content = {
         "kind": KIND,

@@ -18,11 +18,11 @@ from armillary.errors import ModelError, quote
 from armillary.programs.post_processors.instructions import Pause, SetSignal
 from armillary.programs.post_processors.points import QUINTIC
 from armillary.programs.post_processors.post_processor import (
-    Job,
+    ControllerJob,
+    JobStep,
+    Passage,
     Port,
     PostProcessor,
-    Step,
-    Stretch,
     decimal,
 )
 
@@ -48,10 +48,10 @@ LOOP: Final = """\
     stopj(4.0)
     clock = end_time
   end"""
-"""What follows polynomials of time, and stops at the end of a stretch."""
+"""What follows polynomials of time, and stops at the end of a passage."""
 
 
-def _write(job: Job) -> dict[str, str]:
+def _write(job: ControllerJob) -> dict[str, str]:
     lines = [f"def {job.name}():", *(f"  {line}" for line in job.comments("#"))]
     lines += LOOP.splitlines()
     lines.append(f"  movej({_list(job.start)}, a=0.5, v=0.25)")
@@ -61,9 +61,9 @@ def _write(job: Job) -> dict[str, str]:
     return {job.name + URSCRIPT.suffix: "\n".join(lines)}
 
 
-def _step(step: Step, job: Job) -> Iterator[str]:
+def _step(step: JobStep, job: ControllerJob) -> Iterator[str]:
     match step:
-        case Stretch(points):
+        case Passage(points):
             for k, piece in enumerate(points.pieces):
                 for signal in step.at(k):
                     yield _set(signal, job)
@@ -82,7 +82,7 @@ def _step(step: Step, job: Job) -> Iterator[str]:
             yield "end"
 
 
-def _set(signal: SetSignal, job: Job) -> str:
+def _set(signal: SetSignal, job: ControllerJob) -> str:
     port = job.ports.outputs[signal.signal]
     return f"set_standard_digital_out({port}, {signal.value})"
 
