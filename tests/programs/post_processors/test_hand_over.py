@@ -163,6 +163,30 @@ def test_points_are_few_where_the_motion_is_straight(tmp_path: Path):
     assert done.points == 2
 
 
+def test_each_robot_of_a_cell_has_its_program(tmp_path: Path):
+    cell = arm.example("two_arms_positioner")
+    rng = np.random.default_rng(3)
+    lower, upper = cell.limits
+    way = np.array(cell.home.q) + rng.uniform(-0.2, 0.2, (3, len(lower)))
+    way = np.clip(way, lower, upper)
+    given = cell.time_path(way, velocity=1.0, acceleration=2.0).motion().bound(cell)
+    tool = [name for name in cell.frame_names if name.startswith("left/")][-1]
+    fk: Any = cell.fk(tool)
+    names = [name for name in given.joint_names if name.startswith("left/")]
+    rest = [name for name in given.joint_names if name not in names]
+    with pytest.raises(arm.errors.ModelError, match="elsewhere="):
+        cell.hand_over(given, tmp_path / "left.csv", axes=names)
+    done = cell.hand_over(given, tmp_path / "left.csv", elsewhere=rest, tool=tool)
+    played = Motion.read(done.files[-1])
+    assert list(played.joint_names) == names
+    times = np.linspace(0.0, given.duration, 501)
+    wanted = given.at(times).q
+    found = wanted.copy()
+    found[:, [given.joint_names.index(name) for name in names]] = played.at(times).q
+    apart = np.linalg.norm(fk(found)[:, :3, 3] - fk(wanted)[:, :3, 3], axis=1)
+    assert apart.max() <= done.deviation <= UM
+
+
 def test_axes_count_as_the_controller_does(tmp_path: Path):
     given = motion(rides=False)
     axes = [Axis(name, -1.0, 0.25) for name in given.joint_names[1:]]
@@ -362,7 +386,7 @@ def test_grips_are_signals(tmp_path: Path):
         ("while.script", {}, "no word of the language"),
         ("a" * 25 + ".src", {}, "at most 24"),
         ("pick.script", {"axes": None}, "has 6 axes, and these are 7"),
-        ("pick.src", {"axes": ["ur10/elbow"] * 6}, "for two axes"),
+        ("pick.src", {"axes": ["ur10/elbow"] * 6}, "named twice"),
         ("pick.src", {"axes": ["ur10/elbo"]}, "elbo"),
         ("pick.mod", {"axes": [3] * 6}, "joint's name or an Axis"),
         ("pick.script", {"external": [RAIL]}, "up to 0 axes"),

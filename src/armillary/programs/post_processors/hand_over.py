@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -83,6 +84,7 @@ def hand_over(  # noqa: PLR0913
     language: str | None = None,
     axes: Sequence[str | Axis] | None = None,
     external: Sequence[str | Axis] = (),
+    elsewhere: Sequence[str] = (),
     tool: str | None = None,
     tolerance: float | None = None,
     instructions: Iterable[Instruction] = (),
@@ -103,9 +105,10 @@ def hand_over(  # noqa: PLR0913
             that of the program.
         language: The name of a post-processor, where a plug-in offers it.
         axes: Joints of the robot in the order of the controller's axes, or an `Axis`
-            with sign and offset of each; by default those of the motion that are not
-            `external`, in their order.
+            with sign and offset of each; by default those of the motion that are
+            neither `external` nor `elsewhere`, in their order.
         external: Joints that it moves with the robot, such as those of rails.
+        elsewhere: Joints that other controllers move, at the same times.
         tool: The frame whose way must be kept, such as `tool0`; by default that of each
             joint.
         tolerance: How far the tool may be from it [m], or each joint [m or rad]; by
@@ -130,24 +133,27 @@ def hand_over(  # noqa: PLR0913
     made_by = post_processor(path, language, plugins)
     target = Path(path)
     made_by.check_name(target.stem)
-    moved = _bound(cell, motion)
-    robot, others = _axes(made_by, moved, axes, external)
-    state: Any = moved.start
+    whole = _bound(cell, motion)
+    _check_limits(cell, whole)
+    robot, others = _axes(made_by, whole, axes, external, elsewhere)
     chosen = (*robot, *others)
-    _check_limits(cell, moved)
+    moved = _of_axes(whole, chosen)
     if tolerance is not None:
         tolerance = positive_number("tolerance", tolerance)
-    levers = None if tool is None else levers_of(moved, state, tool)
-    steps = [*instructions, *grip_signals(moved, grips or {})]
+    levers = None
+    if tool is not None:
+        state: Any = whole.start
+        order = [whole.joint_names.index(name) for name in moved.joint_names]
+        levers = levers_of(whole, state, tool)[order]
+    steps = [*instructions, *grip_signals(whole, grips or {})]
     ports = Ports(
         _ports(made_by, "outputs", outputs, _named(steps, SetSignal)),
         _ports(made_by, "inputs", inputs, _named(steps, None)),
     )
     spans = spans_of(moved, steps)
-    order = [moved.joint_names.index(axis.joint) for axis in chosen]
-    units = tuple(moved.units[k] for k in order)
-    lost = made_by.rounding(_positions(moved.q[:, order], chosen), turning(units))
-    rounding = float(lost.max() if levers is None else lost @ levers[order])
+    turns = turning(moved.units)
+    lost = made_by.rounding(_positions(moved.q, chosen), turns)
+    rounding = float(lost.max() if levers is None else lost @ levers)
     if tolerance is None:
         tolerance = max(TOLERANCE, rounding / ROUNDED)
     if rounding > ROUNDED * tolerance:
@@ -170,7 +176,7 @@ def hand_over(  # noqa: PLR0913
                 tolerance=tolerance - rounding,
             )
             at = np.searchsorted(points.times, cuts).tolist()
-            passed = points._replace(pieces=_pieces(points, order, chosen))
+            passed = points._replace(pieces=_pieces(points, chosen))
             signals = tuple(zip(at, each.signals, strict=True))
             written.append(Passage(passed, signals))
         else:
@@ -185,14 +191,14 @@ def hand_over(  # noqa: PLR0913
         f"content {moved.digest or 'not known'}",
         f"{moved.duration:.6f} s, {count} points; deviation at most {deviation:.3g} "
         + (f"m of {tool}" if tool is not None else "m or rad of each joint"),
-        *_axis_lines(chosen, len(robot), units),
+        *_axis_lines(chosen, len(robot), turns),
         *made_by.assumptions,
     )
     job = ControllerJob(
         name=target.stem,
         axes=chosen,
         robot=len(robot),
-        units=units,
+        units=moved.units,
         steps=tuple(written),
         ports=ports,
         remarks=remarks,
@@ -227,19 +233,20 @@ def _axes(
     motion: Motion,
     axes: Sequence[str | Axis] | None,
     external: Sequence[str | Axis],
+    elsewhere: Sequence[str],
 ) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
     """Return the axes of the robot, and the others."""
     others = tuple(map(_axis, external))
     if axes is None:
-        named = {axis.joint for axis in others}
+        named = {*elsewhere, *(axis.joint for axis in others)}
         axes = [name for name in motion.joint_names if name not in named]
     robot = tuple(map(_axis, axes))
     joints = [axis.joint for axis in (*robot, *others)]
-    for joint in joints:
+    for joint in (*joints, *elsewhere):
         if joint not in motion.joint_names:
             raise unknown("joint of the motion", joint, motion.joint_names)
-        if joints.count(joint) > 1:
-            raise ModelError(f"Joint {quote(joint)} is named for two axes.")
+        if [*joints, *elsewhere].count(joint) > 1:
+            raise ModelError(f"Joint {quote(joint)} is named twice.")
     name = made_by.name
     if made_by.robot_axes not in {None, len(robot)}:
         raise ModelError(
@@ -261,17 +268,30 @@ def _axes(
                 f"robots of {name} turn: name it in external=, if it is one of the "
                 "axes that the controller moves with the robot."
             )
-    left = [k for k, joint in enumerate(motion.joint_names) if joint not in joints]
+    known = {*joints, *elsewhere}
+    left = [k for k, joint in enumerate(motion.joint_names) if joint not in known]
     spread = np.abs(motion.curve[:, 1:]).sum(axis=1).max(axis=0)
     spread += np.ptp(motion.curve[:, 0], axis=0)
     for k in left:
         if spread[k] > STANDS:
             raise ModelError(
                 f"Joint {quote(motion.joint_names[k])} moves, and the program does not "
-                "have it: name it in axes= or external=, or hand over a motion in "
-                "which it stands."
+                "have it: name it in axes=, external= or, where another controller "
+                "moves it, in elsewhere=."
             )
     return robot, others
+
+
+def _of_axes(motion: Motion, axes: Sequence[Axis]) -> Motion:
+    """Return the motion of the joints of axes alone, without attachments."""
+    order = [motion.joint_names.index(axis.joint) for axis in axes]
+    return replace(
+        motion,
+        curve=motion.curve[..., order],
+        joint_names=tuple(axis.joint for axis in axes),
+        units=tuple(motion.units[k] for k in order),
+        attachments=(),
+    )
 
 
 def _axis(given: Any) -> Axis:
@@ -342,18 +362,18 @@ def _positions(q: Array, axes: Sequence[Axis]) -> Array:
     return q * signs + [axis.offset for axis in axes]
 
 
-def _pieces(points: MotionPoints, order: list[int], axes: Sequence[Axis]) -> Array:
-    pieces = points.pieces[..., order] * [axis.sign for axis in axes]
+def _pieces(points: MotionPoints, axes: Sequence[Axis]) -> Array:
+    pieces = points.pieces * [axis.sign for axis in axes]
     pieces[:, 0] += [axis.offset for axis in axes]
     return pieces
 
 
-def _axis_lines(axes: Sequence[Axis], robot: int, units: Sequence[str]) -> list[str]:
+def _axis_lines(axes: Sequence[Axis], robot: int, turns: Sequence[bool]) -> list[str]:
     """Return a remark for each axis."""
     lines: list[str] = []
-    for k, (axis, turns) in enumerate(zip(axes, turning(units), strict=True)):
+    for k, (axis, does_turn) in enumerate(zip(axes, turns, strict=True)):
         number = f"axis {k + 1}" if k < robot else f"external axis {k - robot + 1}"
-        how = "turns" if turns else "slides"
+        how = "turns" if does_turn else "slides"
         sign = "-" if axis.sign < 0.0 else ""
         offset = f" + {axis.offset:g}" if axis.offset else ""
         lines.append(f"{number} {how}: {sign}{axis.joint}{offset}")

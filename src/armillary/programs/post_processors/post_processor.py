@@ -196,8 +196,7 @@ class PostProcessor:
             is_turning: Whether each turns.
         """
         if not self.is_single:
-            none: Array = np.zeros(q.shape[1])
-            return none
+            return np.zeros_like(q[0])
         factors: Array = _factors(is_turning)
         step: Any = np.spacing((np.abs(q).max(axis=0) * factors).astype(np.float32))
         return np.asarray(0.5 * step / factors, np.float64)
