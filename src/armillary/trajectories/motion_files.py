@@ -175,7 +175,12 @@ def _array(content: bytes) -> Array:
 def _ending(path: str | os.PathLike[str]) -> str:
     ending = Path(path).suffix.lower()
     if ending not in ENDINGS:
-        raise unknown("format of motions", ending or os.fspath(path), ENDINGS)
+        raise unknown(
+            "format of motions",
+            ending or os.fspath(path),
+            ENDINGS,
+            hint="cell.hand_over(motion, path) writes programs for controllers.",
+        )
     return ending
 
 

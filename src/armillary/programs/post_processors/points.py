@@ -43,7 +43,7 @@ QUINTIC: Final = 5
 """Joints move by polynomials of degree 5: positions, rates, accelerations at both."""
 
 TERMS: Final = (POWERS - 1) ** 2 + 1
-MOST: Final = 1_000_000
+MOST: Final = 200_000
 """MotionPoints of a program."""
 ROOM: Final = 1.001
 """By how much the greatest of samples of a polynomial is raised to be a bound."""

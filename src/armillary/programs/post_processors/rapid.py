@@ -96,7 +96,8 @@ RAPID: Final = PostProcessor(
         "local if then else elseif endif for from to step do endfor while endwhile "
         "test case default endtest goto return raise retry trynext error exit and or "
         "xor not div mod true false alias record endrecord sysmodule noview nostepin "
-        "viewonly readonly with without undo backward inout main"
+        "viewonly readonly with without undo backward inout main "
+        "moveabsj setdo waitdi waittime jointtarget tool0 fine z0 v100 v1000"
     ),
     is_single=True,
     assumptions=(

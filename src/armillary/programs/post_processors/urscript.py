@@ -110,7 +110,8 @@ URSCRIPT: Final = PostProcessor(
     reserved=(
         "def end if elif else while for in return thread kill run join global local "
         "true false and or not xor break continue halt follow rest clock step "
-        "lookahead gain"
+        "lookahead gain movej servoj stopj sleep sync get_steptime "
+        "set_standard_digital_out get_standard_digital_in"
     ),
     is_single=False,
     assumptions=(
