@@ -343,6 +343,23 @@ def test_signals_are_set_in_motion(tmp_path: Path, suffix: str, late: float):
         assert time == pytest.approx(0.3, abs=late)
 
 
+@pytest.mark.parametrize("suffix", list(PLAYERS))
+def test_signals_next_to_points_make_no_points(tmp_path: Path, suffix: str):
+    given = motion(rides=False)
+    a, b = given.times[[40, -1]]
+    close = [
+        SetSignal(time=1e-9, signal="glue"),
+        SetSignal(time=b - 1e-9, signal="done"),
+    ]
+    if suffix != ".mod":  # which has no signals in motion
+        close.insert(1, SetSignal(time=a + 1e-9, signal="glue", value=False))
+    played = hand_over(tmp_path, suffix, given, close)
+    assert len(played.events) == len(close)
+    times = [time for time, _ in played.events]
+    assert times == pytest.approx([each.time for each in close], abs=0.002)
+    assert np.diff(played.times).min() > 1e-4
+
+
 def test_rapid_refuses_signals_in_motion(tmp_path: Path):
     with pytest.raises(arm.errors.ModelError, match="where the robot moves"):
         hand_over(

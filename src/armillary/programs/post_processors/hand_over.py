@@ -23,7 +23,7 @@ from armillary.programs.post_processors.instructions import (
     grip_signals,
     spans_of,
 )
-from armillary.programs.post_processors.points import MotionPoints, levers_of, points_of
+from armillary.programs.post_processors.points import levers_of, points_of
 from armillary.programs.post_processors.post_processor import (
     Axis,
     ControllerJob,
@@ -138,8 +138,6 @@ def hand_over(  # noqa: PLR0913
     robot, others = _axes(made_by, whole, axes, external, elsewhere)
     chosen = (*robot, *others)
     moved = _of_axes(whole, chosen)
-    if tolerance is not None:
-        tolerance = positive_number("tolerance", tolerance)
     levers = None
     if tool is not None:
         state: Any = whole.start
@@ -154,33 +152,13 @@ def hand_over(  # noqa: PLR0913
     turns = turning(moved.units)
     lost = made_by.rounding(_positions(moved.q, chosen), turns)
     rounding = float(lost.max() if levers is None else lost @ levers)
-    if tolerance is None:
-        tolerance = max(TOLERANCE, rounding / ROUNDED)
-    if rounding > ROUNDED * tolerance:
-        raise ModelError(
-            f"Numbers of {made_by.name} have 24 bits, which moves the tool by up to "
-            f"{rounding:.2g}: a tolerance of {tolerance:g} cannot be kept. Leave out "
-            f"tolerance=, which then is {rounding / ROUNDED:.3g}."
-        )
-    written: list[JobStep] = []
-    for each in spans:
-        if isinstance(each, Span):
-            cuts = np.array([signal.time for signal in each.signals])
-            points = points_of(
-                moved,
-                each.begin,
-                each.end,
-                cuts=cuts,
-                degree=made_by.degree,
-                levers=levers,
-                tolerance=tolerance - rounding,
-            )
-            at = np.searchsorted(points.times, cuts).tolist()
-            passed = points._replace(pieces=_pieces(points, chosen))
-            signals = tuple(zip(at, each.signals, strict=True))
-            written.append(Passage(passed, signals))
-        else:
-            written.append(each)
+    kept = _tolerance(made_by, tolerance, rounding) - rounding
+    written: list[JobStep] = [
+        _passage(made_by, moved, each, levers, kept, chosen)
+        if isinstance(each, Span)
+        else each
+        for each in spans
+    ]
     passages = [step.points for step in written if isinstance(step, Passage)]
     if not passages:
         raise ModelError("This motion takes no time, so that there is nothing to do.")
@@ -213,6 +191,46 @@ def hand_over(  # noqa: PLR0913
         duration=moved.duration + pauses,
         assumptions=remarks,
     )
+
+
+def _tolerance(made_by: PostProcessor, given: float | None, rounding: float) -> float:
+    """Return the tolerance, of which rounding takes a part."""
+    if given is None:
+        return max(TOLERANCE, rounding / ROUNDED)
+    tolerance = positive_number("tolerance", given)
+    if rounding > ROUNDED * tolerance:
+        raise ModelError(
+            f"Numbers of {made_by.name} have 24 bits, which moves the tool by up to "
+            f"{rounding:.2g}: a tolerance of {tolerance:g} cannot be kept. Leave out "
+            f"tolerance=, which then is {rounding / ROUNDED:.3g}."
+        )
+    return tolerance
+
+
+def _passage(
+    made_by: PostProcessor,
+    motion: Motion,
+    span: Span,
+    levers: Array | None,
+    tolerance: float,
+    axes: Sequence[Axis],
+) -> Passage:
+    """Return the points of a span, in positions of the controller."""
+    cuts = np.array([signal.time for signal in span.signals])
+    points = points_of(
+        motion,
+        span.begin,
+        span.end,
+        cuts=cuts,
+        degree=made_by.degree,
+        levers=levers,
+        tolerance=tolerance,
+    )
+    at = np.abs(points.times[:, None] - cuts).argmin(axis=0).tolist()
+    pieces = points.pieces * [axis.sign for axis in axes]
+    pieces[:, 0] += [axis.offset for axis in axes]
+    signals = tuple(zip(at, span.signals, strict=True))
+    return Passage(points._replace(pieces=pieces), signals)
 
 
 def _bound(cell: Workcell, motion: Any) -> Motion:
@@ -362,12 +380,6 @@ def _positions(q: Array, axes: Sequence[Axis]) -> Array:
     return q * signs + [axis.offset for axis in axes]
 
 
-def _pieces(points: MotionPoints, axes: Sequence[Axis]) -> Array:
-    pieces = points.pieces * [axis.sign for axis in axes]
-    pieces[:, 0] += [axis.offset for axis in axes]
-    return pieces
-
-
 def _axis_lines(axes: Sequence[Axis], robot: int, turns: Sequence[bool]) -> list[str]:
     """Return a remark for each axis."""
     lines: list[str] = []
@@ -383,8 +395,9 @@ def _axis_lines(axes: Sequence[Axis], robot: int, turns: Sequence[bool]) -> list
 def _write(target: Path, texts: Mapping[str, str]) -> tuple[Path, ...]:
     """Write the files beside each other, the named one last."""
     files: list[Path] = []
+    *_, named = texts
     for name, text in texts.items():
-        file = target.parent / name
+        file = target if name == named else target.parent / name
         try:
             with replacing(file) as out:
                 out.write(text.encode("ascii"))

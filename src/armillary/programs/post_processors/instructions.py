@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -14,6 +14,7 @@ from armillary.trajectories.motion import Motion
 from armillary.trajectories.motion_parts import in_order
 
 __all__ = [
+    "NEAR",
     "Instruction",
     "Pause",
     "SetSignal",
@@ -25,8 +26,12 @@ __all__ = [
 
 Array = npt.NDArray[np.float64]
 
-AT_REST = 1e-6
+AT_REST: Final = 1e-6
 """Rates below which joints stand [m/s or rad/s]."""
+
+
+NEAR: Final = 1e-7
+"""Instants that are no farther apart are one [s]."""
 
 
 class SetSignal(msgspec.Struct, frozen=True, kw_only=True, tag="set"):
@@ -141,10 +146,10 @@ def spans_of(
 
     def close(end: float) -> None:
         nonlocal signals, begin
-        if end > begin:
-            inside = tuple(each for each in signals if each.time < end)
+        if end > begin + NEAR:
+            inside = tuple(each for each in signals if each.time < end - NEAR)
             steps.append(Span(begin, end, inside))
-            steps.extend(each for each in signals if each.time >= end)
+            steps.extend(signals[len(inside) :])
             signals, begin = [], end
 
     for each in in_order(instructions):
@@ -152,12 +157,12 @@ def spans_of(
         if not isinstance(each, SetSignal):
             close(each.time)
             steps.append(each)
-        elif each.time > begin:
+        elif each.time > begin + NEAR:
             signals.append(each)
         else:
             steps.append(each)
     close(motion.duration)
-    return steps
+    return [*steps, *signals]
 
 
 def _check(motion: Motion, instruction: Instruction) -> None:

@@ -26,6 +26,7 @@ from armillary.kinematics.speed_bounds import SpeedBounds, speeds_are_known
 from armillary.kinematics.state import State
 from armillary.model.workcell import IN_WORLD
 from armillary.planning.frame_chain import FrameChain
+from armillary.programs.post_processors.instructions import NEAR
 from armillary.trajectories.curve import cubic_coefficients, hermite_coefficients
 from armillary.trajectories.motion import Motion
 from armillary.trajectories.motion_parts import POWERS
@@ -121,7 +122,7 @@ def points_of(
         motion: The motion.
         begin: When the part begins [s].
         end: When it ends [s].
-        cuts: Instants at which there must be points [s].
+        cuts: Instants at which there must be points, up to `NEAR` [s].
         degree: How the controller interpolates: `LINEAR`, `CUBIC` or `QUINTIC`.
         levers: Of the tool, see `levers_of`; None for the greatest of the joints.
         tolerance: How far the tool, or a joint, may be from the motion [m or rad].
@@ -130,7 +131,9 @@ def points_of(
         ModelError: That takes too many points.
     """
     inner = motion.times[(motion.times > begin) & (motion.times < end)]
-    times = np.unique(np.concatenate([[begin, end], inner, cuts]))
+    known = np.concatenate([[begin, end], inner])
+    is_new = (np.abs(cuts[:, None] - known) > NEAR).all(axis=1)
+    times = np.unique(np.concatenate([known, cuts[is_new]]))
     done: list[tuple[Array, Array, Array]] = []
     a, b = times[:-1], times[1:]
     while len(a):
