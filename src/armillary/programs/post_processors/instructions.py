@@ -31,7 +31,7 @@ AT_REST: Final = 1e-6
 
 
 NEAR: Final = 1e-7
-"""Instants that are no farther apart are one [s]."""
+"""Instants within this time of each other count as one [s]."""
 
 
 class SetSignal(msgspec.Struct, frozen=True, kw_only=True, tag="set"):
