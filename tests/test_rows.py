@@ -54,11 +54,11 @@ MAKERS: Mapping[str, type] = {
 WITHOUT_ROWS: Mapping[str, str] = {
     "": """
         acceleration_limits add approx_equal bind branches carried children
-        common_ancestor coupled_limits differential_drive effort_limits exchange
-        export frame frame_names home index inertial_parameters is_movable joint
+        common_ancestor coupled_limits differential_drive effort_limits exchange export
+        frame frame_names hand_over home index inertial_parameters is_movable joint
         joint_names learn_rules limit_rows limits line loops manipulators meshes
         mobility mount mounts movable_bases name of own_points pairs parameters parent
-        passive_names point_to_point pose properties qualified remove replace
+        passive_names plan_view point_to_point pose properties qualified remove replace
         rigid_with roadmap rules run samples scaled shot tree twist velocity_limits view
         with_collisions with_parameters
     """,

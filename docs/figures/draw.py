@@ -332,14 +332,14 @@ FLOW = (
         "state formulas",
         (
             *("kinematics", "ik", "collision", "dynamics", "control", "trajectories"),
-            *("planning", "programs"),
+            "planning",
         ),
         "functions",
     ),
     ("record", ("trace",), "Program"),
     ("compile", ("kernel",), "code"),
     ("answer", ("cell",), "arrays"),
-    ("use", ("cli", "view", "sweeps", "calibration", "testing"), ""),
+    ("use", ("cli", "view", "programs", "sweeps", "calibration", "testing"), ""),
 )
 BELOW = (
     ("spatial", 3, 4),
