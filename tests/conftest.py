@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import hypothesis
 import llvmlite.binding
@@ -21,6 +22,9 @@ from armillary.kernel import compiler
 from armillary.kernel.pipeline import Pipeline
 from armillary.trace import Program
 from random_cells import random_cell
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 __all__ = ["random_cell"]
 
@@ -174,7 +178,7 @@ def shared() -> Path:
 def install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., None]]:
-    """Lay out a package that offers joints, as an installer would, and its modules."""
+    """Lay out a package that offers things, as an installer would, and its modules."""
     site = tmp_path / "site"
     site.mkdir()
     monkeypatch.syspath_prepend(site)
@@ -185,6 +189,7 @@ def install(
         joints: Mapping[str, str],
         modules: Mapping[str, str] = MappingProxyType({}),
         version: str = "1.2",
+        group: str = "armillary.joints",
     ) -> None:
         info = site / f"{package.replace('-', '_')}-{version}.dist-info"
         info.mkdir()
@@ -192,7 +197,7 @@ def install(
             f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n"
         )
         lines = [f"{tag} = {target}" for tag, target in joints.items()]
-        text = "\n".join(["[armillary.joints]", *lines, ""])
+        text = "\n".join([f"[{group}]", *lines, ""])
         (info / "entry_points.txt").write_text(text)
         for name, source in modules.items():
             (site / f"{name}.py").write_text(source)
@@ -202,6 +207,23 @@ def install(
     for name in set(sys.modules) - before:
         if str(site) in str(getattr(sys.modules[name], "__file__", "")):
             del sys.modules[name]
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """The chromium of this machine, without a window."""
+    from armillary.errors import ViewError
+    from armillary.view.shot import browser_flags, browser_path
+
+    try:
+        path = browser_path()
+    except ViewError as error:
+        pytest.skip(str(error))
+    api = pytest.importorskip("playwright.sync_api")
+    with api.sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=path, args=browser_flags())
+        yield found
+        found.close()
 
 
 @pytest.fixture

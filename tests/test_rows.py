@@ -59,8 +59,8 @@ WITHOUT_ROWS: Mapping[str, str] = {
         export frame frame_names home index inertial_parameters is_movable joint
         joint_names learn_rules limit_rows limits line loops manipulators meshes
         mobility mount mounts movable_bases name of own_points pairs parameters parent
-        passive_names point_to_point pose properties qualified remove replace
-        rigid_with roadmap rules samples scaled shot tree twist velocity_limits view
+        passive_names plan_view point_to_point pose properties qualified remove replace
+        rigid_with roadmap rules run samples scaled shot tree twist velocity_limits view
         with_collisions with_parameters
     """,
     "ik.": "avoiding cell closed closed_given path why_not_closed",

@@ -339,7 +339,14 @@ FLOW = (
     ("record", ("trace",), "Program"),
     ("compile", ("kernel",), "code"),
     ("answer", ("cell",), "arrays"),
-    ("use", ("cli", "view", "portable", "sweeps", "calibration", "testing"), ""),
+    (
+        "use",
+        (
+            *("cli", "view", "programs", "portable", "sweeps", "calibration"),
+            "testing",
+        ),
+        "",
+    ),
 )
 BELOW = (
     ("spatial", 3, 4),

@@ -67,6 +67,9 @@ if TYPE_CHECKING:
     from armillary.planning.planner import Planner
     from armillary.planning.roadmap import Roadmap
     from armillary.planning.segments import Arc, Line
+    from armillary.programs import steps
+    from armillary.programs.program import Program, Sensor
+    from armillary.programs.timeline import Timeline
     from armillary.scripts.manipulator import scripted
     from armillary.spatial.inertia import SpatialInertia
     from armillary.spatial.pose import Pose
@@ -111,14 +114,17 @@ __all__ = [
     "Planner",
     "Pose",
     "Posture",
+    "Program",
     "RateReason",
     "Reason",
     "Roadmap",
     "Rod",
     "Rules",
     "SearchOptions",
+    "Sensor",
     "SpatialInertia",
     "State",
+    "Timeline",
     "calibrate",
     "errors",
     "example",
@@ -130,6 +136,7 @@ __all__ = [
     "save",
     "scripted",
     "shapes",
+    "steps",
     "sweep",
     "sweeps",
     "tasks",
@@ -141,6 +148,7 @@ _MODULES: Final = {
     "joints": "armillary.model.joints",
     "measurements": "armillary.calibration.measurements",
     "shapes": "armillary.shapes",
+    "steps": "armillary.programs.steps",
     "sweeps": "armillary.sweeps",
     "tasks": "armillary.control.tasks",
 }
@@ -172,14 +180,17 @@ _HOMES: Final = {
     "Planner": "armillary.planning.planner",
     "Pose": "armillary.spatial.pose",
     "Posture": "armillary.model.posture",
+    "Program": "armillary.programs.program",
     "RateReason": "armillary.ik.reason",
     "Reason": "armillary.ik.reason",
     "Roadmap": "armillary.planning.roadmap",
     "Rod": "armillary.model.loops.loop",
     "Rules": "armillary.model.rules",
     "SearchOptions": "armillary.kernel.search",
+    "Sensor": "armillary.programs.program",
     "SpatialInertia": "armillary.spatial.inertia",
     "State": "armillary.kinematics.state",
+    "Timeline": "armillary.programs.timeline",
     "calibrate": "armillary.calibration.calibrate",
     "grid": "armillary.sweeps.samples",
     "scripted": "armillary.scripts.manipulator",

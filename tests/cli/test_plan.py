@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import armillary as arm
+from controllers import play_krl
 
 SIDE = [0.35, 0.5, 0.3, 0.0, 0.7, 0.0]
 OTHER = [-0.35, 0.5, 0.3, 0.0, 0.7, 0.0]
@@ -80,6 +81,15 @@ def test_it_writes_a_motion_that_keeps_to_the_way(run: Any, file: str):
     read = arm.Motion.read("m.csv")
     assert read.duration == pytest.approx(motion.duration)
     assert np.abs(read.at(0.5).q - motion.at(0.5).q).max() < 1e-4
+
+
+def test_programs_for_controllers_are_written(run: Any, file: str):
+    given = ["plan", file, "--from", "folded", "--to", "home", "--acceleration", "4"]
+    tool = ["--frame", "tool0", "--tolerance", "1e-4"]
+    assert run(*given, "--out", "fold.src", *tool).code == 0
+    played = play_krl(Path("fold.src"))
+    assert played.q[-1] == pytest.approx(CELL.home.q, abs=1e-6)
+    assert run(*given, "--out", "fold.mod", "--external", "joint_9").code == 2
 
 
 def test_it_goes_to_poses_and_postures(run: Any, file: str):

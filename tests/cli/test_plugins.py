@@ -62,12 +62,24 @@ def test_two_of_one_name(run, install, config: Path):
     assert result.out.count("offered by the plug-ins one 1.2 and two 1.2") == 1
 
 
+def test_post_processors_are_listed(run, install, config: Path):
+    group = "armillary.post_processors"
+    install("acme", {"krl2": "p_acme:MADE"}, {"p_acme": "MADE = 3"}, group=group)
+    install("spare", {"apt": "p_acme:MADE"}, group=group)
+    result = run("plugins", "--plugin", "acme")
+    assert result.code == 1
+    found = rows(result.out)
+    assert found["acme", "krl2"] == ["by", "--plugin", "broken", "(post-processor)"]
+    assert found["spare", "apt"][:3] == ["no", "not", "imported"]
+    assert "for post-processor 'krl2' it offers 3" in result.out
+
+
 def test_none_at_all(run, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("armillary.cli.plugins.offers", lambda: ())
+    monkeypatch.setattr("armillary.cli.plugins.offers", lambda *_: ())
     result = run("plugins")
     assert (result.code, result.out.splitlines()[0]) == (
         0,
-        "No installed package offers joints.",
+        "No installed package offers joints or post-processors.",
     )
 
 

@@ -227,9 +227,9 @@ def test_a_built_in_type_cannot_be_shadowed(
         ("acme_lift:Lift", "class Lift: pass", "not a subclass of Joint"),
         ("acme_lift:Lift", LIFT.replace("Lift", "Hoist") + "\nLift = Hoist", "'Hoist'"),
         ("nowhere:Lift", "", "ModuleNotFoundError"),
-        ("acme_lift", "", "not of the form module:Class"),
-        ("", "", "not of the form module:Class"),
-        ("../acme_lift.py:Lift", "", "not of the form module:Class"),
+        ("acme_lift", "", "not of the form module:Name"),
+        ("", "", "not of the form module:Name"),
+        ("../acme_lift.py:Lift", "", "not of the form module:Name"),
     ],
 )
 def test_a_broken_plug_in_is_named(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import armillary
 
-MAX_NAMES = 53
+MAX_NAMES = 57
 
 
 class Bare(str):

@@ -26,6 +26,7 @@ LAYERS = (
     ("control", "trajectories", "sweeps"),
     ("planning",),
     ("view", "portable"),
+    ("programs",),
     ("cell", "formats", "shapes"),
     ("calibration", "testing"),
     ("cli",),

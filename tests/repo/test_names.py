@@ -10,11 +10,14 @@ PACKAGE = Path(__file__).resolve().parents[2] / "src" / "armillary"
 
 PUBLIC = {
     "Arc",
+    "Call",
     "Coupling",
+    "Drive",
     "Frame",
     "Poses",
     "Positions",
     "Posture",
+    "Program",
     "Samples",
     "Voxels",
 }

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import armillary as arm
-from armillary.errors import ViewError
-from armillary.view.shot import browser_flags, browser_path
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -17,20 +15,6 @@ if TYPE_CHECKING:
 
 WAIT = 120_000
 """How long a busy machine may take to draw what a test waits for [ms]."""
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """The chromium of this machine, without a window."""
-    try:
-        path = browser_path()
-    except ViewError as error:
-        pytest.skip(str(error))
-    api = pytest.importorskip("playwright.sync_api")
-    with api.sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=path, args=browser_flags())
-        yield found
-        found.close()
 
 
 @pytest.fixture

@@ -56,9 +56,12 @@ if TYPE_CHECKING:
     from armillary.planning import planner as planning
     from armillary.planning import roadmap as roadmaps
     from armillary.portable import compiled
+    from armillary.programs import run as programs
+    from armillary.programs.post_processors import hand_over
     from armillary.sweeps import learned_rules, samples
     from armillary.trajectories import point_to_point, time_path
     from armillary.trajectories.motion import Motion
+    from armillary.view import plan_view
     from armillary.view import questions as viewer
 else:
     device = Later("armillary.cell.device")
@@ -82,10 +85,13 @@ else:
     planning = Later("armillary.planning.planner")
     roadmaps = Later("armillary.planning.roadmap")
     compiled = Later("armillary.portable.compiled")
+    programs = Later("armillary.programs.run")
+    hand_over = Later("armillary.programs.post_processors.hand_over")
     learned_rules = Later("armillary.sweeps.learned_rules")
     samples = Later("armillary.sweeps.samples")
     point_to_point = Later("armillary.trajectories.point_to_point")
     time_path = Later("armillary.trajectories.time_path")
+    plan_view = Later("armillary.view.plan_view")
     viewer = Later("armillary.view.questions")
 
 __all__ = ["Cell"]
@@ -484,6 +490,8 @@ class Cell:
 
     planner = asks(planning.planner)
     roadmap = asks(roadmaps.roadmap)
+    run = asks_of_meshes(programs.run)
+    hand_over = asks(hand_over.hand_over)
 
     samples = asks(samples.samples)
     learn_rules = asks_of_meshes(learned_rules.learn_rules)
@@ -499,6 +507,7 @@ class Cell:
     view = asks_of_meshes(viewer.view)
     export = asks_of_meshes(viewer.export)
     shot = asks_of_meshes(viewer.shot)
+    plan_view = asks_of_meshes(plan_view.plan_view)
 
     # for machines without Python
 

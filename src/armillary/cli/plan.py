@@ -23,6 +23,7 @@ from armillary.cli.options import (
     chosen_frame,
     chosen_state,
     collision_check,
+    names_of,
 )
 from armillary.cli.table import comma_separated, finite
 from armillary.cli.targets import FORMS, pose_of_text
@@ -34,6 +35,7 @@ from armillary.kinematics.postures import in_posture
 from armillary.kinematics.state import State
 from armillary.model.display import plural
 from armillary.planning.plan import BLEND, Plan, PlanReason
+from armillary.programs.post_processors.registry import LANGUAGES
 from armillary.sweeps.row_files import as_number
 from armillary.trajectories.motion import Motion
 from armillary.trajectories.motion_files import ENDINGS
@@ -64,9 +66,10 @@ ADVICE: Final = {
 
 
 def _motion_path(text: str) -> str:
-    if not text.endswith(ENDINGS):
+    endings = (*ENDINGS, *LANGUAGES)
+    if not text.endswith(endings):
         raise argparse.ArgumentTypeError(
-            f"{text!r} does not end in {', '.join(map(repr, ENDINGS))}"
+            f"{text!r} does not end in {', '.join(map(repr, endings))}"
         )
     return text
 
@@ -134,8 +137,19 @@ def _limit(name: str, what: str, unit: str) -> Option:
         JSON,
         option(
             "--out FILE",
-            "write the motion to this file, JSON, NPZ, CSV or NPY by its ending",
+            "write the motion to this file, JSON, NPZ, CSV or NPY by its ending, or a "
+            "program for a controller: .script (URScript), .src (KRL), .mod (RAPID)",
             type=_motion_path,
+        ),
+        option(
+            "--external A,B,...",
+            "joints that the controller moves beside those of the robot, in a program",
+            type=names_of,
+        ),
+        option(
+            "--tolerance X",
+            "how far --frame may be from the motion in a program [m]; else 1e-6",
+            type=float,
         ),
     ),
     description=DESCRIPTION,
@@ -156,14 +170,26 @@ def run(options: argparse.Namespace) -> int:
     plan = planner(state, goal, **asked)
     motion = _motion(plan, state, options)
     if motion is not None and options.out is not None:
-        is_sampled = options.out.endswith((".csv", ".npy"))
-        motion.write(options.out, rate=options.rate if is_sampled else None)
+        _write(cell, motion, options)
     if options.json:
         print(json.dumps(_object(cell, plan, motion)))
     else:
         for line in _lines(cell, plan, motion, options):
             print(line)
     return FOUND if plan.success else NO_WAY
+
+
+def _write(cell: Cell, motion: Motion, options: argparse.Namespace) -> None:
+    """Write the motion as data, or as a program of the joints that move."""
+    if options.out.endswith(LANGUAGES):
+        given = {} if options.tolerance is None else {"tolerance": options.tolerance}
+        external = options.external or ()
+        cell.hand_over(
+            motion, options.out, tool=options.frame, external=external, **given
+        )
+    else:
+        is_sampled = options.out.endswith((".csv", ".npy"))
+        motion.write(options.out, rate=options.rate if is_sampled else None)
 
 
 # what is asked

@@ -20,6 +20,7 @@ HELP: Final = {
     "fk": "the pose of a frame, once or a million times",
     "ik": "joint positions that reach a pose, or why none do",
     "plan": "a motion from A to B that touches nothing",
+    "run": "what happens while a program runs, and how long it takes",
     "track": "joint motion that follows poses, step by step",
     "collide": "which links touch, and how near others are",
     "rules": "find the pairs of links that need no test for collision",

@@ -6,10 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, cast, final
 
-from armillary.errors import ModelError, PluginError, quote, unknown
+from armillary.errors import ModelError, PluginError, quote
 from armillary.model.joint import Joint
 from armillary.model.joints import JOINT_TYPES
-from armillary.plugins import Offer, configured, load, normal, offers
+from armillary.plugins import (
+    JOINTS,
+    Offer,
+    allowed_offers,
+    checked_packages,
+    load,
+)
 
 __all__ = ["PluginJoints", "by_tag", "joint_type"]
 
@@ -57,29 +63,14 @@ class PluginJoints(Mapping[str, type[Joint]]):
             UnknownName: One of the packages is not installed or offers no joints.
             ModelError: `packages` is a string instead of a list of strings.
         """
-        if isinstance(packages, str):
-            raise ModelError(
-                f"plugins= takes a list of names: plugins=[{quote(packages)}]."
-            )
-        self._packages = tuple(packages)
-        found = offers() if self._packages else ()  # they take 20 ms to find
-        installed = {normal(offer.package) for offer in found}
-        for name in self._packages:
-            if normal(name) not in installed:
-                raise unknown(
-                    "plug-in",
-                    name,
-                    sorted(installed),
-                    hint="Name an installed package that offers joints.",
-                )
+        self._packages = checked_packages(JOINTS, packages)
 
     @cached_property
     def _offers(self) -> dict[str, list[Offer]]:
         """Return the allowed offers by tag."""
-        allowed = {*map(normal, self._packages), *map(normal, configured())}
         offers_by_tag: dict[str, list[Offer]] = {}
-        for offer in offers():
-            if normal(offer.package) in allowed and offer.tag not in JOINT_TYPES:
+        for offer in allowed_offers(JOINTS, self._packages):
+            if offer.tag not in JOINT_TYPES:
                 offers_by_tag.setdefault(offer.tag, []).append(offer)
         return offers_by_tag
 

@@ -19,13 +19,13 @@ def load(offer: Offer) -> Any:
     """Import what a package offers. Whether that is allowed is for the caller to know.
 
     Raises:
-        PluginError: The import fails, or the package names no class.
+        PluginError: The import fails, or the package names nothing.
     """
     target = _TARGET.fullmatch(offer.target)
     if target is None:
         raise PluginError(
-            f"Plug-in {offer.label} says that joint type {quote(offer.tag)} is at "
-            f"{quote(offer.target)}, which is not of the form module:Class."
+            f"Plug-in {offer.label} says that {offer.kind} {quote(offer.tag)} is at "
+            f"{quote(offer.target)}, which is not of the form module:Name."
         )
     try:
         target_class: Any = import_module(target[1])
@@ -34,7 +34,7 @@ def load(offer: Offer) -> Any:
     except (Exception, SystemExit) as error:  # whatever the code of others raises
         reason = printable(f"{type(error).__name__}: {error}")
         raise PluginError(
-            f"Plug-in {offer.label} is broken: importing {offer.target} for joint "
-            f"type {quote(offer.tag)} failed with {reason}"
+            f"Plug-in {offer.label} is broken: importing {offer.target} for "
+            f"{offer.kind} {quote(offer.tag)} failed with {reason}"
         ) from error
     return target_class

@@ -12,28 +12,33 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from importlib.metadata import Distribution
 
-__all__ = ["GROUP", "Offer", "normal", "offers"]
+__all__ = ["GROUPS", "JOINTS", "POST_PROCESSORS", "Offer", "normal", "offers"]
 
-GROUP: Final = "armillary.joints"
+JOINTS: Final = "armillary.joints"
+POST_PROCESSORS: Final = "armillary.post_processors"
+GROUPS: Final = {JOINTS: "joint type", POST_PROCESSORS: "post-processor"}
+"""The groups of entry points, and what each offers."""
 ENTRY_POINTS: Final = "entry_points.txt"
 
 _SEPARATORS: Final = re.compile(r"[-_.]+")
 
 
 class Offer(NamedTuple):
-    """A joint type that an installed package offers.
+    """A joint type, or a post-processor, that an installed package offers.
 
     Attributes:
         package: Name of the distribution.
         version: Of the distribution, empty where it has none.
-        tag: The joint type, as files name it.
-        target: Where its class is, `module:Class`.
+        tag: The joint type, as files name it, or the language.
+        target: Where its class, or the post-processor, is: `module:Name`.
+        kind: What it is: `joint type` or `post-processor`.
     """
 
     package: str
     version: str
     tag: str
     target: str
+    kind: str = GROUPS[JOINTS]
 
     @property
     def label(self) -> str:
@@ -41,12 +46,15 @@ class Offer(NamedTuple):
         return f"{self.package} {self.version}".rstrip()
 
 
-def offers() -> tuple[Offer, ...]:
+def offers(group: str = JOINTS) -> tuple[Offer, ...]:
     """Return what all installed packages offer, in the order of their names.
 
     Of two packages of one name, the first on the path counts, as for imports.
+
+    group: `JOINTS` or `POST_PROCESSORS`.
     """
-    return _offers(tuple((folder, _changed(folder)) for folder in sys.path))
+    found = _offers(tuple((folder, _changed(folder)) for folder in sys.path))
+    return tuple(offer for offer in found if offer.kind == GROUPS[group])
 
 
 def normal(package: str) -> str:
@@ -87,16 +95,16 @@ def _of(distribution: Distribution) -> Iterator[Offer]:
         )
     except (OSError, ValueError, LookupError):
         return
-    for tag, target in pairs if package else ():
-        yield Offer(package, version, tag, target)
+    for kind, tag, target in pairs if package else ():
+        yield Offer(package, version, tag, target, kind)
 
 
-def _pairs(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the names and values in our section of an `entry_points.txt`."""
+def _pairs(text: str) -> Iterator[tuple[str, str, str]]:
+    """Yield kinds, names and values in our sections of an `entry_points.txt`."""
     section = ""
     for line in map(str.strip, text.splitlines()):
         if line.startswith("["):
             section = line.strip("[] ")
-        elif section == GROUP and line and line[0] not in "#;":
+        elif section in GROUPS and line and line[0] not in "#;":
             tag, _, target = line.partition("=")
-            yield tag.strip(), target.strip()
+            yield GROUPS[section], tag.strip(), target.strip()

@@ -22,6 +22,7 @@ __all__ = [
     "BASIS_ROWS",
     "PathCurve",
     "basis",
+    "cubic_coefficients",
     "hermite_coefficients",
     "natural_spline",
 ]
@@ -74,6 +75,25 @@ def hermite_coefficients(h: Array, knots: Array) -> Array:
     coefficients = np.einsum("jk,j...n->...kn", BASIS, np.stack(parts))
     coefficients[..., 0, :] += a[..., 0, :]
     return np.ascontiguousarray(coefficients)
+
+
+def cubic_coefficients(h: Array, q: Array, qd: Array) -> Array:
+    """Return cubic polynomials of r, the part of the way between knots.
+
+    Args:
+        h: How far apart knots are, shape (..., k - 1).
+        q: Positions there, shape (..., k, n).
+        qd: Slopes there, of the same shape.
+
+    Returns:
+        Coefficients of r^0 to r^5, the last two 0, shape (..., k - 1, 6, n).
+    """
+    H = h[..., None]
+    a, b = H * qd[..., :-1, :], H * qd[..., 1:, :]
+    d = q[..., 1:, :] - q[..., :-1, :]
+    zero = np.zeros_like(d)
+    parts = [q[..., :-1, :], a, 3.0 * d - 2.0 * a - b, a + b - 2.0 * d, zero, zero]
+    return np.ascontiguousarray(np.stack(parts, axis=-2))
 
 
 @final

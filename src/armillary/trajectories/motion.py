@@ -31,7 +31,7 @@ from armillary.kinematics.kernels import Joints
 from armillary.kinematics.state import State, bound_state, home, rates_of
 from armillary.model.mount import WORLD
 from armillary.model.workcell import Workcell
-from armillary.trajectories.curve import hermite_coefficients
+from armillary.trajectories.curve import cubic_coefficients, hermite_coefficients
 from armillary.trajectories.motion_files import read_motion, write_motion
 from armillary.trajectories.motion_kernel import evaluation, even_law, turned_law
 from armillary.trajectories.motion_parts import (
@@ -143,15 +143,8 @@ class Motion:
         """
         t, values = samples_of(times, q, qd, qdd)
         h = np.diff(t)
-        n = values[0].shape[1]
         if qdd is None:
-            # of the cubic polynomials: c[k] = q0, h q0', 3 d - h (2 q0' + q1'), ...
-            a, b, H = values[0], values[1], h[:, None]
-            d = a[1:] - a[:-1]
-            curve = np.zeros((len(h), POWERS, n))
-            curve[:, 0], curve[:, 1] = a[:-1], H * b[:-1]
-            curve[:, 2] = 3.0 * d - H * (2.0 * b[:-1] + b[1:])
-            curve[:, 3] = H * (b[:-1] + b[1:]) - 2.0 * d
+            curve = cubic_coefficients(h, values[0], values[1])
         else:
             curve = hermite_coefficients(h, np.stack(values, axis=1))
         return cls.on(
@@ -205,7 +198,8 @@ class Motion:
         """Return the motion in a file that `write` wrote.
 
         A `.json` or `.npz` file gives the same motion. A `.csv` or `.npy` file gives
-        polynomials of degree 5 through its samples.
+        polynomials of degree 5 through its samples, or of degree 3, where a `.csv` has
+        positions and rates only, as those of `cell.hand_over`.
 
         Raises:
             FormatError: The file cannot be read, or holds no motion.

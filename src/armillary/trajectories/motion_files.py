@@ -10,7 +10,7 @@ import os
 import re
 import stat
 import tokenize
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -21,11 +21,18 @@ from armillary.errors import FormatError, ModelError, StateError, quote, unknown
 from armillary.kinematics.state import State
 from armillary.limits import MOTION_SIZE
 from armillary.replaced_file import replacing
-from armillary.trajectories.curve import hermite_coefficients
-from armillary.trajectories.motion_parts import POWERS, Attachment, Marker, Samples
+from armillary.trajectories.curve import cubic_coefficients, hermite_coefficients
+from armillary.trajectories.motion_parts import POWERS, Attachment, Marker
 from armillary.zip_archive import ArchiveError, ZipArchive, is_zip
 
-__all__ = ["motion_bytes", "motion_fields", "read_motion", "write_motion"]
+__all__ = [
+    "ALLOWED",
+    "csv_rows",
+    "motion_bytes",
+    "motion_fields",
+    "read_motion",
+    "write_motion",
+]
 
 Array = npt.NDArray[Any]
 
@@ -35,6 +42,9 @@ ENDINGS: Final = (".csv", ".json", ".npy", ".npz")
 ARRAYS: Final = ("times", "law", "curve", "piece")
 ORDERS: Final = {"q": "", "qd": "/s", "qdd": "/s^2", "qddd": "/s^3"}
 """What rows hold of each joint, and what that is divided by."""
+
+ALLOWED: Final = (tuple(ORDERS), ("q", "qd"))
+"""What rows of a `.csv` have: all of these, or positions and rates alone."""
 
 UNREADABLE: Final = (
     *(ValueError, KeyError, TypeError, EOFError, OverflowError, RuntimeError),
@@ -165,7 +175,12 @@ def _array(content: bytes) -> Array:
 def _ending(path: str | os.PathLike[str]) -> str:
     ending = Path(path).suffix.lower()
     if ending not in ENDINGS:
-        raise unknown("format of motions", ending or os.fspath(path), ENDINGS)
+        raise unknown(
+            "format of motions",
+            ending or os.fspath(path),
+            ENDINGS,
+            hint="cell.hand_over(motion, path) writes programs for controllers.",
+        )
     return ending
 
 
@@ -272,12 +287,27 @@ def _instant(given: Any, end: float) -> float:
 
 
 def _csv(motion: Any, rows: Array) -> bytes:
-    """Return rows as text, with names and units at its head."""
+    """Return rows of a motion as text, with names and units at its head."""
     count = motion.curve.shape[-1]
     names = motion.joint_names or [f"q{k}" for k in range(count)]
     units = motion.units or ("",) * count
+    return csv_rows(rows, names, units, ALLOWED[0]).encode()
+
+
+def csv_rows(
+    rows: Array, names: Sequence[str], units: Sequence[str], orders: Sequence[str]
+) -> str:
+    """Return rows as text, with names and units at its head.
+
+    Args:
+        rows: The time, then positions and their derivatives, of all joints each.
+        names: Of joints.
+        units: Of their positions.
+        orders: What rows have, one of `ALLOWED`.
+    """
     head = ["time [s]"]
-    for order, per in ORDERS.items():
+    for order in orders:
+        per = ORDERS[order]
         for name, unit in zip(names, units, strict=True):
             of = (unit or "1") + per if unit or per else ""
             head.append(f"{order}:{name}" + (f" [{of}]" if of else ""))
@@ -285,7 +315,7 @@ def _csv(motion: Any, rows: Array) -> bytes:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(head)
     writer.writerows([map(repr, row) for row in rows.tolist()])
-    return text.getvalue().encode()
+    return text.getvalue()
 
 
 def _npy(rows: Array) -> bytes:
@@ -304,36 +334,42 @@ def _of_csv(text: str) -> dict[str, Any]:
     found = [match.groups() for match in columns if match]
     names = [name for order, name, _ in found if order == "q"]
     units = [unit or "" for order, _, unit in found if order == "q"]
-    wanted = [(order, name) for order in ORDERS for name in names]
-    if [(order, name) for order, name, _ in found] != wanted:
-        raise ValueError("it needs q, qd, qdd and qddd of the same joints, in order")
+    given = [(order, name) for order, name, _ in found]
+    whole, short = ([(o, n) for o in orders for n in names] for orders in ALLOWED)
+    if given not in (whole, short):
+        raise ValueError(
+            "it needs q, qd, qdd and qddd, or q and qd, of the same joints, in order"
+        )
     numbers = np.array([[float(entry) for entry in row] for row in rows])
     return {
-        **_of_rows(numbers),
+        **_of_rows(numbers, orders=len(given) // max(len(names), 1)),
         "joint_names": tuple(names),
         "units": tuple(units),
     }
 
 
-def _of_rows(rows: Array) -> dict[str, Any]:
-    """Return polynomials through rows of time, q, qd, qdd and qddd."""
-    if rows.ndim != 2 or rows.dtype.kind != "f" or rows.shape[1] % 4 != 1:
+def _of_rows(rows: Array, orders: int = len(ORDERS)) -> dict[str, Any]:
+    """Return polynomials through rows of time, q, qd, qdd and qddd, or q and qd."""
+    if rows.ndim != 2 or rows.dtype.kind != "f" or rows.shape[1] % orders != 1:
         raise ValueError(
-            f"rows of 1 + 4 n numbers are needed, and it holds {rows.dtype} of shape "
-            f"{rows.shape}"
+            f"rows of 1 + {orders} n numbers are needed, and it holds {rows.dtype} of "
+            f"shape {rows.shape}"
         )
-    samples = Samples(rows[:, 0], *np.split(rows[:, 1:], 4, axis=1))
+    time, parts = rows[:, 0], np.split(rows[:, 1:], orders, axis=1)
     if len(rows) < 2 or not np.isfinite(rows).all():
         raise ValueError("there must be two rows or more of finite numbers")
-    h = np.diff(samples.time)
+    h = np.diff(time)
     if not (h >= np.finfo(np.float64).tiny).all():  # 1 / h is finite
         raise ValueError("its times do not ascend")
     law = np.zeros((len(h), POWERS))
     law[:, 1] = 1.0 / h
+    is_whole = orders == len(ORDERS)
     return {
-        "times": samples.time - samples.time[0],
+        "times": time - time[0],
         "law": law,
-        "curve": hermite_coefficients(h, np.stack(samples[1:4], axis=1)),
+        "curve": hermite_coefficients(h, np.stack(parts[:3], axis=1))
+        if is_whole
+        else cubic_coefficients(h, *parts),
         "piece": np.arange(len(h)),
         "joint_names": (),
     }

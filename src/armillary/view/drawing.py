@@ -47,7 +47,7 @@ from armillary.view.kinds import (
 )
 from armillary.view.surfaces import TOLERANCE, Sketch, Surfaces, lines
 
-__all__ = ["drawings"]
+__all__ = ["OF_MANIPULATORS", "drawings"]
 
 Array = npt.NDArray[np.float64]
 Ranges: TypeAlias = tuple[tuple[float, float], ...]

@@ -1,0 +1,103 @@
+"""Pick and place from a moving conveyor with a delta robot.
+
+Products come along a conveyor at random distances. A light barrier tells the robot that
+one comes; it meets the product, goes down with it, grips it, and puts it into a tray
+beside the conveyor. The cycle is tested: all products are placed, none is missed, and
+the robot keeps away from everything.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+import armillary as arm
+
+steps = arm.steps
+
+COUNT, SPEED = 4, 0.3  # products, and the speed of the conveyor [m/s]
+BELT = -1.0  # the height of its surface [m]
+SIZE = 0.05  # of a product [m]
+FROM, BEAM = -0.9, -0.55  # along the conveyor: where products appear, and the beam [m]
+TRAY = (0.25, 0.3)  # the middle of the tray [m]
+GAP = 0.001  # between what lies and what it lies on [m]
+FAST = {"velocity": 12.0, "acceleration": 150.0}  # of the arms [rad/s, rad/s^2]
+
+(robot,) = arm.example("delta").manipulators
+bed = arm.shapes.Box(size=(2.4, 0.3, 0.1), pose=arm.Pose.translation(0, 0, BELT - 0.05))
+conveyor = arm.Manipulator(
+    name="conveyor",
+    links=[
+        arm.Link(name="bed", collisions=[bed]),
+        arm.Link(
+            name="carrier", parent="bed", joint=arm.joints.Prismatic(axis=(1, 0, 0))
+        ),
+    ],
+)
+tray = arm.Manipulator(
+    name="tray",
+    links=[
+        arm.Link(
+            name="plate",
+            collisions=[
+                arm.shapes.Box(
+                    size=(0.3, 0.2, 0.02),
+                    pose=arm.Pose.translation(*TRAY, BELT - 0.01),
+                )
+            ],
+        )
+    ],
+)
+block = arm.Link(name="body", collisions=[arm.shapes.Box(size=(SIZE, SIZE, SIZE))])
+products = [
+    arm.Manipulator(name=f"product{k}", links=[block]) for k in range(1, COUNT + 1)
+]
+cell = arm.Cell(name="moving belt", manipulators=[robot, conveyor, tray, *products])
+
+DOWN = arm.Pose.rotation_x(np.pi)
+MIDDLE = BELT + GAP + SIZE / 2  # the height of the middle of a product [m]
+
+
+def above(height: float) -> arm.Pose:
+    """Return a pose of the flange above the middle of a product."""
+    return arm.Pose.translation(0, 0, SIZE / 2 + height) @ DOWN
+
+
+def program(beam: float = BEAM) -> arm.Program:
+    """Return what the cell does, with the light barrier at a place [m]."""
+    rng = np.random.default_rng(0)
+    source: list[object] = [steps.Drive(joint="conveyor/carrier", speed=SPEED)]
+    picks: list[object] = []
+    for k, product in enumerate(products):
+        y = rng.uniform(-0.06, 0.06)
+        place = arm.Pose.translation(FROM, y, MIDDLE)
+        source += [
+            steps.Appear(part=product.name, at=place, on="conveyor/carrier"),
+            steps.Wait(seconds=rng.uniform(1.4, 1.8)),
+        ]
+        body, frame = f"{product.name}/body", "flange"
+        x = TRAY[0] + 0.06 * (k % 2) - 0.03
+        y = TRAY[1] + 0.06 * (k // 2) - 0.03
+        put = arm.Pose.translation(x, y, MIDDLE) @ above(GAP)
+        over = arm.Pose.translation(x, y, MIDDLE) @ above(0.08)
+        picks += [
+            steps.WaitFor(signal="beam"),
+            steps.PTP(to=above(0.06), frame=frame, relative_to=body, label="meet"),
+            steps.Linear(to=above(GAP), frame=frame, relative_to=body, label="down"),
+            steps.Wait(seconds=0.05, label="suck"),
+            steps.Grip(part=product.name, by=frame),
+            steps.Linear(to=above(0.06), frame=frame, relative_to=body, label="lift")
+            if False
+            else steps.PTP(to=over, frame=frame, label="over"),
+            steps.Linear(to=put, frame=frame, label="put"),
+            steps.Release(part=product.name),
+            steps.Linear(to=over, frame=frame),
+            steps.PTP(to="home"),
+        ]
+    across = arm.shapes.Box(
+        size=(0.002, 0.4, 0.002), pose=arm.Pose.translation(beam, 0, MIDDLE)
+    )
+    return arm.Program(
+        {"source": source, "delta": picks},
+        sensors={"beam": arm.Sensor(shape=across)},
+        absent=[product.name for product in products],
+    )

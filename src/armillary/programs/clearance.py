@@ -1,0 +1,208 @@
+"""How near links come during a timeline, proven between all instants.
+
+Between two instants a and b, at which the least distance of all pairs is d(a) and d(b),
+it is nowhere less than
+
+    (d(a) + d(b) - v (b - a)) / 2
+
+where v bounds how fast links of pairs approach each other: `approach_rates` of the
+check times the greatest rates of joints. Intervals in which that is less than the least
+known distance by more than a tolerance are halved, all at once, until there are none. A
+golden section then finds the least distance next to the best of all instants.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.collision.check import CollisionCheck
+from armillary.kinematics.speed_bounds import zero_product
+from armillary.programs.recording import Recording
+from armillary.programs.tracks import BETWEEN, inside_of
+
+__all__ = ["Clearance", "clearance"]
+
+Array = npt.NDArray[np.float64]
+
+COARSE: Final = 0.05
+"""The longest interval at first [s]."""
+
+SAMPLED: Final = 0.002
+"""Between instants, where nothing bounds how fast links move [s]."""
+
+MOST: Final = 4_000_000
+"""Distances that are computed at most; then what is proven is less."""
+
+ROUNDING: Final = 1e-9
+"""Of distances [m]."""
+
+GOLDEN: Final = 0.5 * (math.sqrt(5.0) - 1.0)
+SECTIONS: Final = 60
+
+
+class Clearance(NamedTuple):
+    """How near links come during a recording.
+
+    Attributes:
+        distance: The least distance that was found [m]; below 0 where links overlap,
+            infinite where no pair is tested.
+        proven: No pair is nearer than this at any instant [m]; minus infinity where
+            nothing bounds how fast links move, as in closed loops: then distances were
+            sampled.
+        pair: The two links that come nearest.
+        time: When that is [s].
+        step: The step of a task at that time whose joints move; empty if there is none.
+    """
+
+    distance: float
+    proven: float
+    pair: tuple[str, str]
+    time: float
+    step: str
+
+    @property
+    def is_free(self) -> bool:
+        """Return whether it is proven that no links touch at any instant."""
+        return self.proven > 0.0
+
+
+def clearance(recording: Recording, *, tolerance: float = 1e-5) -> Clearance:
+    """Return how near links come, see `Timeline.clearance`."""
+    best, where, proven = math.inf, 0.0, math.inf
+    for start, end in recording.attached_spans():
+        check = recording.check(start)
+        if not len(check.pairs):
+            continue
+        found, time, bound = _least(recording, check, start, end, tolerance, best)
+        proven = min(proven, bound)
+        if found < best:
+            best, where = found, time
+    if best == math.inf:
+        return Clearance(math.inf, math.inf, ("", ""), 0.0, "")
+    # Of two states that meet at an instant, the pair is that of the nearer one.
+    nearest = min(
+        (
+            contact
+            for check, q in _at(recording, where)
+            for contact in check.contacts(q, within=best + 1e-6)[:1]
+        ),
+        key=lambda contact: contact.distance,
+        default=None,
+    )
+    pair = ("", "") if nearest is None else nearest.links
+    return Clearance(best, proven, pair, where, "")
+
+
+def _at(recording: Recording, time: float) -> Iterator[tuple[CollisionCheck, Array]]:
+    """Yield the checks of the states at an instant, on both sides of it."""
+    q = recording.at(time).q
+    yield recording.check(time), q
+    yield recording.check(max(np.nextafter(time, -1.0), 0.0)), q
+
+
+def _least(
+    recording: Recording,
+    check: CollisionCheck,
+    start: float,
+    end: float,
+    tolerance: float,
+    best: float,
+) -> tuple[float, float, float]:
+    """Return the least distance in an interval, when that is, and what is proven."""
+    knots = recording.knots(start, end, most=COARSE)
+
+    def distances(times: Array) -> Array:
+        found = check.clearance(recording.at(times).q)
+        return np.where(np.isnan(found), -math.inf, found)
+
+    if len(knots) < 2:
+        (least,) = distances(knots)
+        return float(least), start, float(least) - ROUNDING
+    speeds = _speeds(recording, check, knots)
+    if speeds is None:
+        count = max(2, math.ceil((end - start) / SAMPLED))
+        times = np.linspace(start, end, count + 1)
+        d = distances(times)
+        k = int(np.argmin(d))
+        return float(d[k]), float(times[k]), -math.inf
+    values = distances(knots)
+    a, b, d_a, d_b, v = knots[:-1], knots[1:], values[:-1], values[1:], speeds
+    k = int(np.argmin(values))
+    least, where = float(values[k]), float(knots[k])
+    proven, count = math.inf, len(values)
+    while len(a):
+        bound = 0.5 * (d_a + d_b - v * (b - a))
+        is_open = bound < min(least, best) - tolerance
+        is_open &= (b - a) > 1e-12 * max(end, 1.0)
+        if count > MOST:
+            is_open[:] = False
+        proven = min(proven, float(bound[~is_open].min(initial=math.inf)))
+        opened = [np.asarray(part[is_open]) for part in (a, b, d_a, d_b, v)]
+        a, b, d_a, d_b, v = opened
+        if not len(a):
+            break
+        middle: Array = 0.5 * (a + b)
+        d = distances(middle)
+        count += len(d)
+        k = int(np.argmin(d))
+        if d[k] < least:
+            least, where = float(d[k]), float(middle[k])
+        a, b = np.concatenate([a, middle]), np.concatenate([middle, b])
+        d_a, d_b = np.concatenate([d_a, d]), np.concatenate([d, d_b])
+        v = np.concatenate([v, v])
+    if least < best:
+        width = max(tolerance / max(float(speeds.max()), 1e-9), 1e-9) * 100.0
+        low, high = max(start, where - width), min(end, where + width)
+        found, time = _golden(lambda t: float(distances(np.array([t]))[0]), low, high)
+        if found < least:
+            least, where = found, time
+    return least, where, min(proven, least) - ROUNDING
+
+
+def _speeds(recording: Recording, check: CollisionCheck, knots: Array) -> Array | None:
+    """Return bounds of how fast links approach in each interval [m/s], shape (k,).
+
+    None where nothing is known.
+    """
+    if not check.may_be_free:
+        return np.zeros(len(knots) - 1)
+    first, last = inside_of(knots).T[:, :, None]
+    inner = first + (last - first) * np.linspace(0.0, 1.0, 9)
+    values = recording.at(inner)
+    rates = np.abs(values.qd).max(axis=1)
+    slack = BETWEEN * rates * (np.diff(knots)[:, None] / 8.0)
+    lower = (values.q.min(axis=1) - slack).min(axis=0)
+    upper = (values.q.max(axis=1) + slack).max(axis=0)
+    per_joint = check.approach_rates(lower, upper)
+    constant = (np.abs(values.qd) == rates[:, None]).all(axis=1)
+    rates = np.asarray(np.where(constant, rates, BETWEEN * rates), np.float64)
+    # What is not known of a joint does not matter where it rests.
+    speeds: Array = zero_product(rates[:, None, :], per_joint).sum(axis=2)
+    speeds = speeds.max(axis=1, initial=0.0)
+    return speeds if np.isfinite(speeds).all() else None
+
+
+def _golden(
+    value: Callable[[float], float], low: float, high: float
+) -> tuple[float, float]:
+    """Return the least value between two instants, and when that is."""
+    a, b = low, high
+    x, y = b - GOLDEN * (b - a), a + GOLDEN * (b - a)
+    f, g = value(x), value(y)
+    for _ in range(SECTIONS):
+        if b - a <= 1e-13 * max(abs(b), 1.0):
+            break
+        if f <= g:
+            b, y, g = y, x, f
+            x = b - GOLDEN * (b - a)
+            f = value(x)
+        else:
+            a, x, f = x, y, g
+            y = a + GOLDEN * (b - a)
+            g = value(y)
+    return (f, x) if f <= g else (g, y)

@@ -1,0 +1,378 @@
+"""Motions that meet a frame that moves by itself, and follow it.
+
+A motion that meets it is a polynomial of degree 5 for each joint, from the positions,
+rates and accelerations that joints have, to those with which the tool stands still
+relative to the frame. Its duration is the least of a sequence at which limits hold.
+
+A motion that follows it is sampled: the tool is at R(t) X(s(t)), where R is the pose of
+the frame and X(s) a curve that is given relative to it, and
+
+    s(t) = L (10 u^3 - 15 u^4 + 6 u^5),    u = t / T
+
+whose first and second derivatives are 0 at both ends. Rates and accelerations of joints
+are differences of the fourth order of inverse kinematics; between samples they are
+polynomials of degree 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.ik.inverse_kinematics import InverseKinematics
+from armillary.programs.ending import Impossible, RunReason
+from armillary.programs.tracks import JointValues
+from armillary.trajectories.motion import Motion
+
+__all__ = ["FollowedWay", "Mover", "meet", "rests", "stop_at"]
+
+Array = npt.NDArray[np.float64]
+Poses = Callable[[Array], Array]
+"""Poses (k, 4, 4) at instants (k,)."""
+
+STEP: Final = 0.01
+"""Between samples of a motion that follows a frame [s]."""
+
+DIFFERENCE: Final = 2e-3
+"""Between instants of which differences are taken where a motion meets a frame [s]."""
+
+DURATIONS: Final[Array] = np.asarray(1e-3 * 1.1 ** np.arange(110), np.float64)
+"""Durations of motions that meet a frame, of which the first is taken within which
+limits hold [s], and refined `ROUNDS` times."""
+
+AT_ONCE: Final = 22
+ROUNDS: Final = 3
+SHORTEST: Final = float(DURATIONS[0])
+
+SLACK: Final = 1e-6
+"""By which part limits may be exceeded, as rounding of differences has it."""
+
+INSIDE: Final = 1e-9
+"""By how much positions may be beyond their limits [m or rad]."""
+
+JUMP: Final = 0.1
+"""A greater step between instants of a difference is one to another branch."""
+
+STILL: Final = 1e-7
+"""Rates and accelerations below this are those of joints at rest."""
+
+FIRST: Final = np.array([1.0, -8.0, 0.0, 8.0, -1.0]) / 12.0
+SECOND: Final = np.array([-1.0, 16.0, -30.0, 16.0, -1.0]) / 12.0
+"""Weights of the derivatives of five equidistant values."""
+
+PEAK: Final = 1.875
+BEND: Final = 5.7735026918962573
+"""The greatest s' and s'' of the law above, for L = T = 1."""
+
+
+class Mover(NamedTuple):
+    """What moves a frame, and within which limits.
+
+    Attributes:
+        solver: Poses in the world to positions of the joints of a task.
+        position: Least and greatest positions [m or rad], shape (2, n).
+        velocity: Least and greatest rates, shape (2, n).
+        acceleration: Least and greatest accelerations, shape (2, n).
+    """
+
+    solver: InverseKinematics | None
+    position: Array
+    velocity: Array
+    acceleration: Array
+
+    @property
+    def limits(self) -> bytes:
+        """Return its limits, to tell movers apart."""
+        return self.velocity.tobytes() + self.acceleration.tobytes()
+
+    def excess(self, qd: Array, qdd: Array) -> Array:
+        """Return the greatest ratios of rates and accelerations to their limits.
+
+        Of accelerations it is the square root, so that a motion that takes so many
+        times as long is within its limits.
+
+        Args:
+            qd: Rates at samples of motions, shape (..., k, n).
+            qdd: Accelerations, likewise.
+
+        Returns:
+            Shape (...).
+        """
+        most = np.zeros(qd.shape[:-2])
+        for values, limits, power in (
+            (qd, self.velocity, 1.0),
+            (qdd, self.acceleration, 0.5),
+        ):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratios = np.maximum(values / limits[1], values / limits[0])
+            ratios[np.abs(values) <= STILL] = 0.0
+            most = np.maximum(most, ratios.max(axis=(-2, -1), initial=0.0) ** power)
+        return most
+
+    def are_within(self, q: Array) -> npt.NDArray[np.bool_]:
+        """Return whether positions, shape (..., k, n), are within their limits."""
+        lower, upper = self.position
+        inside: Any = (q >= lower - INSIDE) & (q <= upper + INSIDE)
+        return np.asarray(inside.all(axis=(-2, -1)))
+
+
+def rests(values: JointValues) -> bool:
+    """Return whether joints neither move nor begin to."""
+    return bool(
+        (np.abs(values.qd) <= STILL).all() and (np.abs(values.qdd) <= 1e-4).all()
+    )
+
+
+class Arrivals(NamedTuple):
+    """Values of joints with which motions may end, one for each duration.
+
+    Attributes:
+        values: Shape (k, n) each.
+        reasons: Numbers of `RunReason`, 0 where there is an end, shape (k,).
+    """
+
+    values: JointValues
+    reasons: npt.NDArray[np.int64]
+
+
+def stop_at(mover: Mover, values: JointValues, q: Array) -> Motion:
+    """Return the motion from joints that move to positions at rest.
+
+    Raises:
+        Impossible: No duration keeps limits.
+    """
+
+    def arrivals(durations: Array) -> Arrivals:
+        k = len(durations)
+        still = np.zeros((k, len(q)))
+        ends = JointValues(np.broadcast_to(q, still.shape), still, still)
+        return Arrivals(ends, np.zeros(k, np.int64))
+
+    return _quickest(mover, values, arrivals)
+
+
+def meet(mover: Mover, values: JointValues, poses: Poses) -> Motion:
+    """Return the motion with which a tool meets a pose that moves.
+
+    Args:
+        mover: What moves the tool.
+        values: Where its joints are at the start.
+        poses: The pose to meet at times after the start, which ascend.
+
+    Raises:
+        Impossible: It is not reached, or moves faster than limits allow.
+    """
+    solver = mover.solver
+    assert solver is not None
+    n = len(values.q)
+
+    def arrivals(durations: Array) -> Arrivals:
+        k = len(durations)
+        times = (durations[:, None] + DIFFERENCE * np.arange(-2.0, 3.0)).ravel()
+        order = np.argsort(times, kind="stable")
+        X = np.empty((len(times), 4, 4))
+        X[order] = poses(times[order])
+        found = solver(X, near=np.broadcast_to(values.q, (5 * k, n)))
+        q, ends = found.q.reshape(k, 5, n), found.reason.reshape(k, 5).astype(np.int64)
+        ends = np.where(found.success.reshape(k, 5), 0, ends)
+        reasons = np.take_along_axis(
+            ends, np.argmax(ends != 0, axis=1, keepdims=True), axis=1
+        )[:, 0]
+        jumps = np.abs(np.diff(q, axis=1)).max(axis=(1, 2)) > JUMP
+        reasons[(reasons == 0) & jumps] = int(RunReason.JUMPS)
+        rates, bends = (
+            np.einsum("i,kin->kn", weights, q) / DIFFERENCE**power
+            for power, weights in ((1, FIRST), (2, SECOND))
+        )
+        return Arrivals(JointValues(q[:, 2], rates, bends), reasons)
+
+    return _quickest(mover, values, arrivals)
+
+
+def _quickest(
+    mover: Mover, values: JointValues, arrivals: Callable[[Array], Arrivals]
+) -> Motion:
+    """Return the motion of the least duration that keeps limits."""
+    reason = RunReason.OUTRUN
+    found: tuple[float, float, JointValues] | None = None
+
+    def first_of(durations: Array) -> tuple[float, float, JointValues] | None:
+        """Return the one before the first that keeps limits, that, and its end."""
+        nonlocal reason
+        ends, reasons = arrivals(durations)
+        q, qd, qdd = _quintics(values, ends, durations)
+        with np.errstate(invalid="ignore"):
+            fast = mover.excess(qd, qdd) > 1.0 + SLACK
+            reasons = np.where((reasons == 0) & fast, int(RunReason.OUTRUN), reasons)
+            beyond = (reasons == 0) & ~mover.are_within(q)
+        reasons[beyond] = int(RunReason.LIMITS)
+        good = np.flatnonzero(reasons == 0)
+        if not len(good):
+            reason = RunReason(int(reasons[-1]))
+            return None
+        k = int(good[0])
+        before = float(durations[k - 1]) if k else 0.5 * float(durations[0])
+        return before, float(durations[k]), JointValues(*(part[k] for part in ends))
+
+    for first in range(0, len(DURATIONS), AT_ONCE):
+        found = first_of(DURATIONS[first : first + AT_ONCE])
+        if found is not None:
+            break
+    if found is None:
+        raise Impossible(reason, f"the motion: {reason.sentence}")
+    for _ in range(ROUNDS):
+        before, duration, _end = found
+        finer = before + (duration - before) * np.linspace(0.0, 1.0, AT_ONCE + 1)[1:]
+        found = first_of(finer) or found
+    _, duration, end = found
+    return Motion.through(
+        [0.0, duration],
+        *(np.stack(pair) for pair in zip(values, end, strict=True)),
+    )
+
+
+def _quintics(values: JointValues, ends: JointValues, durations: Array) -> JointValues:
+    """Return samples of polynomials of degree 5 between ends, shape (k, SAMPLES, n)."""
+    T = durations[:, None]
+    rows = [
+        *(
+            np.broadcast_to(part, ends.q.shape) * T**power
+            for power, part in enumerate(values)
+        ),
+        *(part * T**power for power, part in enumerate(ends)),
+    ]
+    coefficients = np.einsum("ij,jkn->kin", QUINTIC, np.stack(rows))
+    each = T[:, None]
+    return JointValues(
+        *(
+            np.einsum("si,kin->ksn", powers, coefficients) / each**order
+            for order, powers in enumerate(POWERS_OF)
+        )
+    )
+
+
+def _powers(order: int) -> Array:
+    """Return the derivatives of 1, u, ..., u^5 at samples, shape (SAMPLES, 6)."""
+    u = np.linspace(0.0, 1.0, SAMPLES)[:, None]
+    k = np.arange(6)
+    factors = np.ones(6)
+    for lost in range(order):
+        factors = factors * (k - lost)
+    return np.asarray(factors * u ** np.maximum(k - order, 0))
+
+
+SAMPLES: Final = 33
+"""Instants of a motion at which limits are compared."""
+
+POWERS_OF: Final = tuple(_powers(order) for order in range(3))
+
+QUINTIC: Final = np.linalg.inv(
+    np.stack([powers[end] for end in (0, -1) for powers in POWERS_OF])
+)
+"""From q, q', q'' at both ends of u in [0, 1] to the coefficients of a polynomial."""
+
+
+class FollowedWay:
+    """A way that is given relative to a frame that moves.
+
+    Attributes:
+        mover: What moves the tool.
+        begin: When it begins [s], on the time axis of the run.
+        duration: How long the way takes [s]; after it the tool stays at its end.
+    """
+
+    def __init__(
+        self,
+        mover: Mover,
+        frame: Poses,
+        begin: float,
+        way: Callable[[Array], Array],
+        length: float,
+        *,
+        speed: float,
+        acceleration: float,
+    ) -> None:
+        """Note what is followed.
+
+        Args:
+            mover: What moves the tool.
+            frame: The poses of the frame at instants of the run.
+            begin: When the way begins [s].
+            way: Poses in the frame by the parameter of the way, (k,) to (k, 4, 4).
+            length: Up to which parameter it goes [m]; 0 to stay where it begins.
+            speed: The greatest speed along it [m/s].
+            acceleration: The greatest acceleration along it [m/s^2].
+        """
+        self.mover, self._frame, self.begin = mover, frame, begin
+        self._way, self._length = way, length
+        slowest = max(PEAK * length / speed, (BEND * length / acceleration) ** 0.5)
+        self.duration = max(slowest, SHORTEST) if length else 0.0
+
+    def poses(self, times: Array) -> Array:
+        """Return the poses of the tool in the world at instants of the run."""
+        u = np.ones(len(times))
+        if self.duration:
+            u = np.clip((times - self.begin) / self.duration, 0.0, 1.0)
+        s = self._length * u**3 * (10.0 - 15.0 * u + 6.0 * u * u)
+        return np.asarray(self._frame(times) @ self._way(s))
+
+    def slowed(self, values: JointValues) -> Motion:
+        """Return the motion along the way, in a time in which limits hold.
+
+        values: Where the joints are when it begins.
+
+        Raises:
+            Impossible: The way is not followed, or the frame itself is too fast.
+        """
+        self.duration = max(self.duration, 2.0 * SHORTEST)
+        for _ in range(24):
+            motion, excess = self.motion(values, self.begin, self.begin + self.duration)
+            if excess <= 1.0 + SLACK:
+                return motion
+            self.duration *= min(max(1.001 * excess, 1.001), 2.0)
+        raise Impossible(
+            RunReason.OUTRUN, f"the frame: {RunReason.OUTRUN.sentence} within limits"
+        )
+
+    def motion(
+        self, values: JointValues, start: float, end: float
+    ) -> tuple[Motion, float]:
+        """Return the motion in a span of time, and by how much it exceeds limits.
+
+        Args:
+            values: Where the joints are when it starts.
+            start: When that is [s].
+            end: When it ends [s].
+
+        Raises:
+            Impossible: The way is not followed.
+        """
+        solver = self.mover.solver
+        assert solver is not None
+        count = max(4, int(np.ceil((end - start) / STEP)))
+        h = (end - start) / count
+        # Two further instants at each side, for differences.
+        times = start + h * np.arange(-2.0, count + 3.0)
+        poses = self.poses(times)
+        forth = solver.path(poses[2:], start=values.q)
+        back = solver.path(poses[1::-1], start=values.q)
+        for path in (forth, back):
+            bad = ~path.answer.success
+            if bad.any():
+                reason = RunReason(int(path.answer.reason[bad][0]))
+                raise Impossible(reason, f"the way: {reason.sentence}")
+            if len(path.jumps):
+                reason = RunReason.JUMPS
+                raise Impossible(reason, f"the way: {reason.sentence}")
+        q = np.concatenate([back.answer.q[::-1], forth.answer.q])
+        windows = np.lib.stride_tricks.sliding_window_view(q, 5, axis=0)
+        qd = windows @ FIRST / h
+        qdd = windows @ SECOND / h**2
+        q = q[2:-2].copy()
+        # It goes on exactly as joints move; rounding of the solver is not a jump.
+        q[0], qd[0], qdd[0] = values
+        motion = Motion.through(h * np.arange(count + 1.0), q, qd, qdd)
+        return motion, float(self.mover.excess(qd, qdd))

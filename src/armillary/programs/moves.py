@@ -1,0 +1,462 @@
+"""The motion that each step of a program with a target leads to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.collision.check import CheckOptions, CollisionCheck, check_of
+from armillary.errors import ModelError, quote
+from armillary.ik.reason import Reason
+from armillary.kinematics.postures import in_posture
+from armillary.model.fields import kept
+from armillary.planning.cartesian import line
+from armillary.planning.planner import planner
+from armillary.planning.tool_curve import Blend, curve_through
+from armillary.programs.ending import Impossible, RunReason
+from armillary.programs.following import FollowedWay, Mover, meet, rests, stop_at
+from armillary.programs.steps import PTP, JointMotion, Linear, Planned
+from armillary.programs.tracks import Track
+from armillary.programs.world import RunLimits, World
+from armillary.spatial.pose import Pose
+from armillary.trajectories.motion import Motion
+from armillary.trajectories.straight import straight_motion
+from armillary.trajectories.time_path import time_path
+
+__all__ = ["Following", "Moves"]
+
+Array = npt.NDArray[np.float64]
+
+MOST_KEPT: Final = 20_000
+"""Motions that a cell keeps for further runs."""
+
+HOLD: Final = 0.5
+"""How long a robot that follows a frame is computed ahead while it waits [s]."""
+
+
+@dataclass(eq=False)
+class Following:
+    """A robot that follows a frame which moves by itself.
+
+    Attributes:
+        frame: The frame that it follows.
+        way: Where the tool is relative to it; None while it is still to be met.
+        meeting: Returns the motion that meets the frame from now on; None afterwards.
+    """
+
+    frame: str
+    way: FollowedWay | None
+    meeting: Callable[[], Motion] | None = None
+
+
+@dataclass(eq=False)
+class Moves:
+    """Makes the motions of a run.
+
+    Attributes:
+        world: Where everything is.
+        limits: Of joints.
+        check: What must not touch where motions are planned; None for the cell's own
+            check, made when it is needed.
+        options: What that check is made with.
+    """
+
+    world: World
+    limits: RunLimits
+    check: CollisionCheck | None
+    options: CheckOptions
+
+    def mover(self, track: Track, frame: str, acceleration: float = 1.0) -> Mover:
+        """Return what moves a frame, if one is named, within limits."""
+        solver = self.world.solver(frame, track) if frame else None
+        joints, limits = track.joints, self.limits
+        return Mover(
+            solver,
+            limits.position[:, joints],
+            limits.velocity[:, joints],
+            limits.accelerations(joints) * acceleration,
+        )
+
+    def ptp(self, step: PTP, track: Track) -> tuple[list[Motion], Following | None]:
+        """Return the motions of a step, and what is followed after them.
+
+        Raises:
+            Impossible: A target is not reached.
+        """
+        world = self.world
+        if any(isinstance(to, Pose) for to in step.to) and world.moves(
+            step.relative_to, track
+        ):
+            return self._meeting(step, track)
+        mover = self._slower(self.mover(track, step.frame, step.acceleration), step)
+        values = track.at(world.time)
+        targets = self._targets(step, track, mover)
+        motions: list[Motion] = []
+        if not rests(values):
+            motions.append(stop_at(mover, values, targets[0]))
+        elif step.blend and len(targets) > 1:
+            motions += self._blended(step, track, mover, [values.q, *targets])
+            return motions, None
+        else:
+            targets = [np.asarray(values.q), *targets]
+        for q0, q1 in pairwise(targets):
+            arrays = straight_motion(q0, q1, mover.velocity, mover.acceleration)
+            if arrays is not None:
+                motions.append(Motion(**arrays._asdict(), joint_names=()))
+        return motions, None
+
+    def _slower(self, mover: Mover, step: JointMotion) -> Mover:
+        return mover._replace(velocity=mover.velocity * step.speed)
+
+    def _blended(
+        self, step: PTP, track: Track, mover: Mover, way: list[Array]
+    ) -> list[Motion]:
+        key = ("blended", step, track.joints.tobytes(), np.stack(way).tobytes())
+
+        def made() -> Motion:
+            return time_path(
+                self.world.cell,
+                np.stack(way),
+                blend=step.blend,
+                velocity=(mover.velocity[0], mover.velocity[1]),
+                acceleration=(mover.acceleration[0], mover.acceleration[1]),
+                joints=self.world.names(track),
+            ).motion()
+
+        return [self._kept((*key, mover.velocity.tobytes()), made)]
+
+    def _meeting(self, step: PTP, track: Track) -> tuple[list[Motion], Following]:
+        """Return the motion that ends at a pose of a frame that moves."""
+        (to,) = step.to if len(step.to) == 1 else (None,)
+        if not isinstance(to, Pose):
+            raise Impossible(
+                RunReason.OUTRUN,
+                f"{quote(step.relative_to)} moves: give its poses one step each",
+            )
+        mover = self._slower(self.mover(track, step.frame, step.acceleration), step)
+        X = np.asarray(to.matrix(), np.float64)
+        world = self.world
+
+        def meeting() -> Motion:
+            now = world.time
+            values = track.at(now)
+            key = (
+                *("meeting", step, track.joints.tobytes(), mover.limits),
+                *(now, *(part.tobytes() for part in values)),
+                self._motion_of(step.frame, step.relative_to, track),
+            )
+
+            def poses(times: Array) -> Array:
+                return np.asarray(
+                    world.frame_poses(step.relative_to, now + times) @ X, np.float64
+                )
+
+            return self._kept(key, lambda: meet(mover, values, poses))
+
+        motion = meeting()
+        following = Following(step.relative_to, None, meeting)
+        following.way = FollowedWay(
+            mover,
+            lambda times: world.frame_poses(step.relative_to, times),
+            world.time,
+            lambda s: np.broadcast_to(X, (len(s), 4, 4)),
+            0.0,
+            speed=math.inf,
+            acceleration=math.inf,
+        )
+        return [motion], following
+
+    def linear(
+        self, step: Linear, track: Track, following: Following | None
+    ) -> tuple[list[Motion], Following | None]:
+        """Return the motions of a step along lines and arcs, as `ptp` does.
+
+        Raises:
+            Impossible: The way is not followed to its end.
+        """
+        world = self.world
+        values = track.at(world.time)
+        is_moving = world.moves(step.relative_to, track)
+        is_followed = following is not None and (
+            world.cell.qualified(following.frame)
+            == world.cell.qualified(step.relative_to)
+        )
+        if is_moving or (is_followed and not rests(values)):
+            if not is_followed:
+                raise Impossible(
+                    RunReason.OUTRUN,
+                    f"{quote(step.relative_to)} moves, and the robot does not follow "
+                    "it: a PTP to a pose relative to it comes before lines",
+                )
+            return self._along(step, track)
+        if not rests(values):
+            raise Impossible(
+                RunReason.OUTRUN,
+                "the robot follows a frame, and a line relative to another begins at "
+                "rest: a PTP comes before it",
+            )
+        key = (
+            *("line", step, track.joints.tobytes(), values.q.tobytes()),
+            self._surroundings(step.frame, step.relative_to, track),
+            self.limits.acceleration.tobytes(),
+        )
+        return [self._kept(key, lambda: self._line(step, track, values.q))], None
+
+    def _line(self, step: Linear, track: Track, q: Array) -> Motion:
+        world = self.world
+        mover = self.mover(track, step.frame, step.acceleration)
+        path = line(
+            world.cell,
+            step.frame,
+            [segment.as_given for segment in step.to],
+            start=q,
+            blend=step.blend,
+            relative_to=step.relative_to,
+            joints=world.names(track),
+            state=world.now(),
+        )
+        if not path.success:
+            reason = RunReason(int(path.reason))
+            raise Impossible(reason, str(path))
+        motion = path.timed(
+            speed=step.speed or math.inf,
+            tool_acceleration=step.tool_acceleration or math.inf,
+            velocity=(mover.velocity[0], mover.velocity[1]),
+            acceleration=(mover.acceleration[0], mover.acceleration[1]),
+        )
+        return _alone(motion)
+
+    def _along(
+        self, step: Linear, track: Track
+    ) -> tuple[list[Motion], Following | None]:
+        """Return the first motion along a way in a frame that moves."""
+        world = self.world
+        mover = self.mover(track, step.frame, step.acceleration)
+        (R,) = world.frame_poses(step.relative_to, np.array([world.time]))
+        (X,) = world.frame_poses(step.frame, np.array([world.time]))
+        first = np.asarray(np.linalg.solve(R, X), np.float64)
+        names = [f"Target {k}" for k in range(len(step.to))]
+        curve = curve_through(
+            first, [each.as_given for each in step.to], names, Blend(step.blend, None)
+        )
+        if curve.sharp[:-1].any():
+            raise Impossible(
+                RunReason.OUTRUN,
+                f"{quote(step.relative_to)} moves: a way with corners is given one "
+                "step a corner, or with blend=",
+            )
+        way = FollowedWay(
+            mover,
+            lambda times: world.frame_poses(step.relative_to, times),
+            world.time,
+            lambda s: np.asarray(curve.points(s).pose),
+            curve.length,
+            speed=step.speed or math.inf,
+            acceleration=step.tool_acceleration or math.inf,
+        )
+        values = track.at(world.time)
+        key = (
+            *("along", step, track.joints.tobytes(), mover.limits),
+            *(world.time, *(part.tobytes() for part in values)),
+            self._motion_of(step.frame, step.relative_to, track),
+        )
+        motion = self._kept(key, lambda: way.slowed(values))
+        way.duration = motion.duration
+        return [motion], Following(step.relative_to, way)
+
+    def planned(self, step: Planned, track: Track) -> tuple[list[Motion], None]:
+        """Return the motion along a way that touches nothing.
+
+        Raises:
+            Impossible: There is none, or the robot does not rest.
+        """
+        world = self.world
+        values = track.at(world.time)
+        if world.moves(step.relative_to, track) or not rests(values):
+            raise Impossible(
+                RunReason.OUTRUN,
+                "a way is planned from rest, to what stands still; use PTP to meet or "
+                "leave a frame that moves",
+            )
+        state = world.now()
+        key = (
+            *("planned", step, track.joints.tobytes()),
+            *(state.q.tobytes(), state.placements, self._key_of_check()),
+            self.limits.acceleration.tobytes(),
+        )
+        return [self._kept(key, lambda: self._plan(step, track))], None
+
+    def _plan(self, step: Planned, track: Track) -> Motion:
+        world = self.world
+        state = world.now().replace(qd=np.zeros(len(world.state.q)), time=0.0)
+        mover = self._slower(self.mover(track, step.frame, step.acceleration), step)
+        check = self.check_of(step.margin)
+        (to,) = step.to
+        if isinstance(to, Pose):
+            (R,) = world.frame_poses(step.relative_to, np.array([world.time]))
+            goal: Any = R @ np.asarray(to.matrix(), np.float64)
+        else:
+            goal = np.array(state.q)
+            goal[track.joints] = self._targets(step, track, mover)[0]
+        own = set(track.joints.tolist())
+        names = world.cell.joint_names
+        plan = planner(world.cell, check)(
+            np.asarray(state.q),
+            goal,
+            seed=step.seed,
+            timeout=None,
+            fixed=[name for k, name in enumerate(names) if k not in own],
+            frame=step.frame or None,
+        )
+        if not plan.success:
+            raise Impossible(RunReason.NO_WAY, f"{plan!r}".strip("<>"))
+        rates, greatest = _wide(self.limits, track, mover)
+        motion = plan.timed(
+            blend=step.blend,
+            velocity=(rates[0], rates[1]),
+            acceleration=(greatest[0], greatest[1]),
+        )
+        return _of_joints(motion, track.joints)
+
+    def check_of(self, margin: float = 0.0) -> CollisionCheck:
+        """Return the check of the present state."""
+        state = self.world.now().replace(time=0.0)
+        if self.check is None:
+            options = self.options._replace(margin=margin)
+            return check_of(self.world.cell, state, options)
+        options = self.check.options
+        options = options._replace(margin=max(margin, options.margin))
+        return check_of(self.world.cell, state, options, self.check.obstacles)
+
+    def _targets(self, step: JointMotion, track: Track, mover: Mover) -> list[Array]:
+        """Return the joint positions of targets, shape (n,) each.
+
+        Raises:
+            Impossible: A pose is not reached.
+            ModelError: There are more or fewer positions than joints.
+        """
+        world, near = self.world, np.asarray(track.at(self.world.time).q)
+        n, found = len(track.joints), list[Array]()
+        for to in step.to:
+            if isinstance(to, str):
+                q = np.asarray(in_posture(world.now(), to).q)[track.joints]
+            elif isinstance(to, Pose):
+                q = self._reached(step, to, mover, near)
+            else:
+                q = np.array(to, np.float64)
+                if len(q) != n:
+                    names = ", ".join(world.names(track))
+                    raise ModelError(
+                        f"a target has {len(q)} joint positions, and the task moves "
+                        f"{n} joints: {names or 'none'}."
+                    )
+            lower, upper = mover.position
+            if (q < lower - 1e-9).any() or (q > upper + 1e-9).any():
+                k = int(np.argmax(np.maximum(lower - q, q - upper)))
+                raise Impossible(
+                    RunReason.LIMITS,
+                    f"the target {q[k]:.6g} of "
+                    f"{quote(world.names(track)[k])} is beyond its "
+                    f"limits, {lower[k]:.6g} to {upper[k]:.6g}",
+                )
+            found.append(q)
+            near = q
+        return found
+
+    def _reached(self, step: JointMotion, to: Pose, mover: Mover, near: Array) -> Array:
+        world = self.world
+        (R,) = world.frame_poses(step.relative_to, np.array([world.time]))
+        X = np.asarray(R @ np.asarray(to.matrix(), np.float64))
+        solver = mover.solver
+        assert solver is not None
+        solution = solver(X, near=near)
+        if not solution.success:
+            reason = Reason(int(solution.reason))
+            raise Impossible(
+                RunReason(int(reason)),
+                f"the pose of {quote(step.frame)} relative to "
+                f"{quote(step.relative_to)}: {reason.sentence}",
+            )
+        return np.array(solution.q)
+
+    def _surroundings(self, *args: Any) -> Hashable:
+        """Return what decides where frames are, apart from the joints of a track."""
+        *frames, track = args
+        names, joints = self.world.chain(*frames)
+        placements = self.world.state.placements
+        others = sorted(joints - set(track.joints.tolist()))
+        return (
+            tuple(p for p in placements if p.manipulator in names),
+            self.world.values(self.world.time).q[others].tobytes(),
+        )
+
+    def _motion_of(self, *args: Any) -> Hashable:
+        """Return what decides how frames move from now on, but for one track."""
+        *frames, track = args
+        _, joints = self.world.chain(*frames)
+        moving = [
+            (
+                piece.start,
+                piece.end,
+                piece.motion.law.tobytes(),
+                piece.motion.curve.tobytes(),
+            )
+            for each in self.world.tracks.values()
+            if each is not track and not joints.isdisjoint(each.joints.tolist())
+            for piece in each.pieces
+            if piece.end > self.world.time
+        ]
+        return self._surroundings(*args), *moving
+
+    def _key_of_check(self) -> Hashable:
+        check = self.check
+        return self.options if check is None else (check.options, id(check.obstacles))
+
+    def _kept(self, key: Hashable, make: Callable[[], Motion]) -> Motion:
+        """Return a motion that the cell keeps for further runs."""
+        known = kept(self.world.cell, "motions of programs", dict[Hashable, Motion])
+        motion = known.get(key)
+        if motion is None:
+            motion = make()
+            if len(known) >= MOST_KEPT:
+                known.clear()
+            known[key] = motion
+        return motion
+
+
+def _alone(motion: Motion) -> Motion:
+    """Return a motion without its state, which tracks do not need."""
+    return Motion(
+        times=motion.times,
+        law=motion.law,
+        curve=motion.curve,
+        piece=motion.piece,
+        joint_names=(),
+    )
+
+
+def _of_joints(motion: Motion, joints: npt.NDArray[np.int64]) -> Motion:
+    """Return the motion of some joints of one of all."""
+    return Motion(
+        times=motion.times,
+        law=motion.law,
+        curve=motion.curve[:, :, joints],
+        piece=motion.piece,
+        joint_names=(),
+    )
+
+
+def _wide(limits: RunLimits, track: Track, mover: Mover) -> tuple[Array, Array]:
+    """Return limits of rates and accelerations of all joints; others do not move."""
+    n = limits.velocity.shape[1]
+    rates, greatest = np.ones((2, n)), np.ones((2, n))
+    rates[0], greatest[0] = -1.0, -1.0
+    rates[:, track.joints] = mover.velocity
+    greatest[:, track.joints] = mover.acceleration
+    return rates, greatest

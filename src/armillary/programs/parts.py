@@ -1,0 +1,97 @@
+"""Parts that are gripped, released, appear and leave while a program runs."""
+
+from __future__ import annotations
+
+from armillary.errors import quote
+from armillary.kinematics.state import State
+from armillary.model.mount import WORLD
+from armillary.model.shapes.mesh import MeshSource
+from armillary.programs.ending import Impossible, RunReason
+from armillary.programs.sensors import distance_to_part
+from armillary.programs.steps import Appear, Grip, Leave, Release
+from armillary.programs.world import World, absent_pose
+
+__all__ = ["PartStep", "part_moved"]
+
+PartStep = Grip | Release | Appear | Leave
+
+
+def part_moved(world: World, step: PartStep, meshes: MeshSource | None) -> State:
+    """Return the state after a step with a part, and note what is gripped or absent.
+
+    Args:
+        world: What is known now; it learns who has the part.
+        step: The step.
+        meshes: What reads meshes.
+
+    Raises:
+        Impossible: The part is not there, or another gripper has it.
+        StateError: The part cannot be moved.
+    """
+    part = world.part(step.part)
+    if isinstance(step, Grip):
+        return _gripped(world, step, part, meshes)
+    if isinstance(step, Release):
+        return _released(world, step, part)
+    if isinstance(step, Appear):
+        return _appeared(world, step, part)
+    return _left(world, part)
+
+
+def _gripped(world: World, step: Grip, part: str, meshes: MeshSource | None) -> State:
+    by = world.cell.qualified(step.by)
+    if part in world.absent:
+        raise Impossible(
+            RunReason.NOT_THERE, f"{quote(part)} is absent; it must appear first"
+        )
+    if part in world.gripped:
+        raise Impossible(
+            RunReason.TAKEN,
+            f"{quote(world.gripped[part])} has gripped {quote(part)}; it can hand it "
+            f"over by Release(part={part!r}, onto={step.by!r})",
+        )
+    distance = distance_to_part(world, part, by, meshes)
+    if distance > step.within:
+        raise Impossible(
+            RunReason.NOT_THERE,
+            f"{quote(by)} is {distance:.4g} m from {quote(part)}, farther than "
+            f"within={step.within:g}",
+        )
+    world.gripped[part] = by
+    return world.now().grip(part, by=by, replace=True)
+
+
+def _released(world: World, step: Release, part: str) -> State:
+    if part not in world.gripped:
+        raise Impossible(RunReason.NOT_HELD, f"{quote(part)} is not gripped")
+    del world.gripped[part]
+    if step.onto != WORLD and world.is_tool(step.onto):
+        world.gripped[part] = world.cell.qualified(step.onto)
+    return _put(world.now(), part, step.onto)
+
+
+def _appeared(world: World, step: Appear, part: str) -> State:
+    if part not in world.absent:
+        raise Impossible(RunReason.TAKEN, f"{quote(part)} is there already")
+    world.absent.discard(part)
+    state = world.now().place(part, step.at, relative_to=step.relative_to)
+    return _put(state, part, step.on)
+
+
+def _left(world: World, part: str) -> State:
+    if part in world.absent:
+        raise Impossible(RunReason.NOT_THERE, f"{quote(part)} is absent")
+    if part in world.gripped:
+        raise Impossible(
+            RunReason.TAKEN, f"{quote(world.gripped[part])} has gripped {quote(part)}"
+        )
+    world.absent.add(part)
+    state = _put(world.now(), part, WORLD)
+    return state.place(part, absent_pose(world.cell, part))
+
+
+def _put(state: State, part: str, onto: str) -> State:
+    """Let a frame, or the world, carry a part where it is."""
+    if onto != WORLD:
+        return state.grip(part, by=onto, replace=True)
+    return state.release(part) if state.parent(part) != WORLD else state

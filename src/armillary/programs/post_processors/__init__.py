@@ -1,0 +1,1 @@
+"""Programs for robot controllers, made of motions."""

@@ -1,0 +1,231 @@
+"""MotionPoints of a motion from which a controller, as it interpolates, makes it again.
+
+On a piece of a motion from t to t + h, positions are a polynomial of u, the part of h,
+of degree 25 at most: q(u) = sum_k c_k u^k, as q is one of r and r one of time, of
+degree 5 each. A controller that interpolates by a rule I, which leaves polynomials of
+its degree d as they are, deviates by
+
+    |q - I q| <= sum_{k > d} |c_k| max_u |u^k - I u^k|
+
+since I is linear: a true bound, which is tight for short pieces. A point of the tool
+deviates by no more than the sum of this over the joints, each times the greatest speed
+of the point at unit rate (`speed_bounds`). Pieces are divided until that is small.
+"""
+
+from __future__ import annotations
+
+from math import comb
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.errors import ModelError, quote
+from armillary.kinematics.moving_links import straight_links
+from armillary.kinematics.speed_bounds import SpeedBounds, speeds_are_known
+from armillary.kinematics.state import State
+from armillary.model.workcell import IN_WORLD
+from armillary.planning.frame_chain import FrameChain
+from armillary.programs.post_processors.instructions import NEAR
+from armillary.trajectories.curve import cubic_coefficients, hermite_coefficients
+from armillary.trajectories.motion import Motion
+from armillary.trajectories.motion_parts import POWERS
+
+__all__ = ["CUBIC", "LINEAR", "QUINTIC", "MotionPoints", "levers_of", "points_of"]
+
+Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
+
+LINEAR: Final = 1
+"""Joints move straight, each at a constant rate, from point to point."""
+CUBIC: Final = 3
+"""Joints move by polynomials of degree 3: positions and rates at both ends."""
+QUINTIC: Final = 5
+"""Joints move by polynomials of degree 5: positions, rates, accelerations at both."""
+
+TERMS: Final = (POWERS - 1) ** 2 + 1
+MOST: Final = 200_000
+"""MotionPoints of a program."""
+ROOM: Final = 1.001
+"""By how much the greatest of samples of a polynomial is raised to be a bound."""
+
+
+class MotionPoints(NamedTuple):
+    """A motion as a controller interpolates it.
+
+    Attributes:
+        times: When each of the m pieces begins, and when the last one ends, (m + 1,).
+        pieces: Coefficients of the part of each, from 0 to 1, shape (m, 6, n).
+        deviation: A bound of how far that is from the motion: the tool [m], or joints
+            [m or rad].
+    """
+
+    times: Array
+    pieces: Array
+    deviation: float
+
+    @property
+    def q(self) -> Array:
+        """Return the positions at all times, shape (m + 1, n)."""
+        return np.concatenate([self.pieces[:, 0], self.pieces[-1:].sum(axis=1)])
+
+
+def levers_of(motion: Motion, state: State, tool: str) -> Array:
+    """Return bounds of the speed of a frame, for unit rates of joints, shape (n,).
+
+    They hold within the range of the motion.
+
+    Args:
+        motion: Which joints move, and how far.
+        state: The others, and what is attached.
+        tool: The frame [m/s for 1 m/s or 1 rad/s].
+
+    Raises:
+        UnknownName: There is no such frame or joint.
+        ModelError: Nothing is known of how fast joints move the frame.
+    """
+    cell = state.cell
+    moving = straight_links(cell)
+    places = [cell.joint(name) for name in motion.joint_names]
+    lower, upper = np.array(state.q), np.array(state.q)
+    spread = np.abs(motion.curve[:, 1:]).sum(axis=1)
+    lower[places] = (motion.curve[:, 0] - spread).min(axis=0)
+    upper[places] = (motion.curve[:, 0] + spread).max(axis=0)
+    levers = np.full(len(lower), np.inf)
+    if speeds_are_known(moving, state):
+        speeds = SpeedBounds.of(moving, state.tree, lower, upper)
+        ends = cell.frame(tool), IN_WORLD
+        chain = FrameChain.between(moving, state.tree, speeds, ends)
+        levers = chain.linear @ chain.rates
+    if not np.isfinite(levers).all():
+        raise ModelError(
+            f"It is not known how fast joints move {quote(tool)}: a closed loop or "
+            "Python code moves it. Leave out tool=; then tolerance= is that of each "
+            "joint."
+        )
+    return levers[places]
+
+
+def points_of(
+    motion: Motion,
+    begin: float,
+    end: float,
+    *,
+    cuts: Array,
+    degree: int,
+    levers: Array | None,
+    tolerance: float,
+) -> MotionPoints:
+    """Return points of a part of a motion.
+
+    Args:
+        motion: The motion.
+        begin: When the part begins [s].
+        end: When it ends [s].
+        cuts: Instants at which there must be points, up to `NEAR` [s].
+        degree: How the controller interpolates: `LINEAR`, `CUBIC` or `QUINTIC`.
+        levers: Of the tool, see `levers_of`; None for the greatest of the joints.
+        tolerance: How far the tool, or a joint, may be from the motion [m or rad].
+
+    Raises:
+        ModelError: That takes too many points.
+    """
+    inner = motion.times[(motion.times > begin) & (motion.times < end)]
+    known = np.concatenate([[begin, end], inner])
+    is_new = (np.abs(cuts[:, None] - known) > NEAR).all(axis=1)
+    times = np.unique(np.concatenate([known, cuts[is_new]]))
+    done: list[tuple[Array, Array, Array]] = []
+    a, b = times[:-1], times[1:]
+    while len(a):
+        full = _composed(motion, a, b)
+        short = _interpolated(full, degree)
+        apart = np.einsum("k,mkn->mn", LEFT[degree], np.abs(full))
+        bound = apart.max(axis=1) if levers is None else apart @ levers
+        is_fine = bound <= tolerance
+        done.append((a[is_fine], short[is_fine], bound[is_fine]))
+        a, b, bound = a[~is_fine], b[~is_fine], bound[~is_fine]
+        parts = np.ceil((ROOM * bound / tolerance) ** (1.0 / (degree + 1)))
+        parts = np.maximum(parts, 2.0)
+        if not parts.sum() + sum(len(each) for each, _, _ in done) <= MOST:
+            raise ModelError(
+                f"This motion takes more than {MOST} points to keep a tolerance of "
+                f"{tolerance:g}: give a greater tolerance=."
+            )
+        a, b = _divided(a, b, parts.astype(np.int64))
+    begins, pieces, bounds = (np.concatenate(part) for part in zip(*done, strict=True))
+    order = np.argsort(begins)
+    return MotionPoints(
+        np.append(begins[order], end), pieces[order], float(bounds.max())
+    )
+
+
+def _divided(a: Array, b: Array, parts: Indices) -> tuple[Array, Array]:
+    """Return intervals divided into so many equal parts, in any order."""
+    which = np.repeat(np.arange(len(a)), parts)
+    number = np.arange(len(which)) - np.repeat(np.cumsum(parts) - parts, parts)
+    h = (b - a)[which] / parts[which]
+    last = number + 1 == parts[which]
+    return a[which] + number * h, np.where(last, b[which], a[which] + (number + 1) * h)
+
+
+def _composed(motion: Motion, a: Array, b: Array) -> Array:
+    """Return q of the part of an interval, (m, 26, n), within a piece of the motion."""
+    at = np.searchsorted(motion.times, 0.5 * (a + b), side="right") - 1
+    since, h = a - motion.times[at], b - a
+    way = np.einsum("mi,mik->mk", motion.law[at], _shift(since))
+    way *= h[:, None] ** np.arange(POWERS)
+    curve = np.einsum("mik,min->mkn", _shift(way[:, 0]), motion.curve[motion.piece[at]])
+    # Horner's rule, of polynomials
+    found = curve[:, -1:]
+    for k in reversed(range(POWERS - 1)):
+        found = _times(found, way)
+        found[:, 0] += curve[:, k]
+    return found
+
+
+def _shift(at: Array) -> Array:
+    """Return the matrices from powers of x to those of x - at, shape (m, 6, 6)."""
+    made = np.zeros((len(at), POWERS, POWERS))
+    for i in range(POWERS):
+        for k in range(i + 1):
+            made[:, i, k] = comb(i, k) * at ** (i - k)
+    return made
+
+
+def _times(found: Array, way: Array) -> Array:
+    """Return the products of polynomials (m, j, n) with sum_{k > 0} way_k u^k."""
+    m, terms, n = found.shape
+    made = np.zeros((m, terms + POWERS - 1, n))
+    for k in range(1, POWERS):
+        made[:, k : k + terms] += found * way[:, k, None, None]
+    return made
+
+
+def _interpolated(full: Array, degree: int) -> Array:
+    """Return what controllers make of polynomials (m, 26, n), (m, 6, n)."""
+    if degree == LINEAR:
+        short = full[:, :POWERS].copy()
+        short[:, 1], short[:, 2:] = full[:, 1:].sum(axis=1), 0.0
+        return short
+    k: Array = np.arange(full.shape[1], dtype=np.float64)
+    last = [full.sum(axis=1), np.einsum("k,mkn->mn", k, full)]
+    last.append(np.einsum("k,mkn->mn", k * (k - 1.0), full))
+    first = [full[:, 0], full[:, 1], 2.0 * full[:, 2]]
+    knots = np.stack([np.stack(first, axis=1), np.stack(last, axis=1)], axis=1)
+    h = np.ones((len(full), 1))
+    if degree == CUBIC:
+        return cubic_coefficients(h, knots[:, :, 0], knots[:, :, 1])[:, 0]
+    return hermite_coefficients(h, knots)[:, 0]
+
+
+def _left(degree: int) -> Array:
+    """Return how much at most of each power of u an interpolation misses, (26,)."""
+    u = np.linspace(0.0, 1.0, 2001)[:, None]
+    short = _interpolated(np.eye(TERMS)[:, :, None], degree)[..., 0]
+    kept = u ** np.arange(POWERS) @ short.T
+    missed: Array = ROOM * np.abs(u ** np.arange(TERMS) - kept).max(axis=0)
+    missed[: degree + 1] = 0.0
+    return missed
+
+
+LEFT: Final = {degree: _left(degree) for degree in (LINEAR, CUBIC, QUINTIC)}

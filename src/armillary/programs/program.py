@@ -1,0 +1,256 @@
+"""Programs: what each task of a cell does, as data."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self, cast
+
+import msgspec
+
+from armillary.errors import (
+    FormatError,
+    ModelError,
+    ShapeError,
+    UnknownName,
+    quote,
+    unknown,
+)
+from armillary.model.mount import WORLD
+from armillary.model.shapes.box import Box
+from armillary.model.shapes.capsule import Capsule
+from armillary.model.shapes.cylinder import Cylinder
+from armillary.model.shapes.sphere import Sphere
+from armillary.programs.steps import (
+    AnyStep,
+    Call,
+    Repeat,
+    Set,
+    Value,
+    WaitFor,
+    Zone,
+    steps_of,
+)
+from armillary.replaced_file import replacing
+
+__all__ = ["ALONE", "Program", "Sensor", "walk"]
+
+ALONE: Final = "program"
+"""The name of the task of a program that has one list of steps."""
+
+KIND: Final = "armillary program"
+LARGEST_FILE: Final = 64 << 20
+"""Bytes of a program in a file."""
+
+if TYPE_CHECKING:
+    Tasks = Any
+    Names = Any
+else:
+    Tasks = dict[str, tuple[AnyStep, ...]]
+    Names = dict[str, tuple[str, ...]]
+
+
+class Sensor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A signal that is True while a part touches a shape, such as a light barrier.
+
+    Attributes:
+        shape: A box, capsule, cylinder or sphere; its `pose` is that in `frame`.
+        frame: The frame that the shape is fixed to.
+        parts: The manipulators that it sees; by default all whose bases may move.
+    """
+
+    shape: Box | Capsule | Cylinder | Sphere
+    frame: str = WORLD
+    parts: tuple[str, ...] = ()
+
+
+class Program(
+    msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
+):
+    """What each task of a cell does; immutable, equal by value, written as JSON.
+
+        program = arm.Program({"robot": [PTP(to=q), Grip(part="box", by="tool0")]})
+
+    Attributes:
+        tasks: The steps of each task by its name. Tasks run at the same time; one that
+            has the name of a manipulator moves its joints. A list of steps is one task
+            that moves all joints.
+        joints: Names of the joints that tasks move, where these are others.
+        routines: Steps by name, which `Call` runs.
+        signals: What signals hold at first; others hold False.
+        sensors: Signals that parts set, by name.
+        absent: The parts that are not there at first.
+    """
+
+    tasks: Tasks
+    joints: Names = {}
+    routines: Tasks = {}
+    signals: dict[str, Value] = {}
+    sensors: dict[str, Sensor] = {}
+    absent: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Store plain data.
+
+        Raises:
+            ModelError: Something else than steps is given, a routine calls itself, or
+                a name has two meanings.
+            UnknownName: A routine or a signal does not exist.
+        """
+        tasks: Any = self.tasks
+        if not isinstance(tasks, Mapping):
+            tasks = {ALONE: tasks}
+        stored = {
+            "tasks": _steps_by_name("task", tasks),
+            "routines": _steps_by_name("routine", self.routines),
+            "joints": {name: tuple(given) for name, given in self.joints.items()},
+            "signals": dict(self.signals),
+            "sensors": dict(self.sensors),
+            "absent": tuple(self.absent),
+        }
+        for name, value in stored.items():
+            msgspec.structs.force_setattr(self, name, value)
+        self._check()
+
+    def _check(self) -> None:
+        for name in self.joints:
+            if name not in self.tasks:
+                raise unknown("task", name, self.tasks)
+        for name in self.signals:
+            if name in self.sensors:
+                raise ModelError(
+                    f"{quote(name)} is a sensor and a signal: give one another name."
+                )
+        self._check_routines()
+        given = {*self.signals, *self.sensors}
+        steps = [step for _, step in self.walk()]
+        given |= {step.signal for step in steps if isinstance(step, Set)}
+        for step in steps:
+            if isinstance(step, WaitFor) and step.signal not in given:
+                raise unknown("signal", step.signal, given, owner="this program")
+            if isinstance(step, Set) and step.signal in self.sensors:
+                raise ModelError(
+                    f"{quote(step.signal)} is a sensor, which parts set: {step} cannot."
+                )
+
+    def _check_routines(self) -> None:
+        """Refuse routines that do not exist, or call themselves."""
+        calls = {
+            name: [each.routine for _, each in walk(steps) if isinstance(each, Call)]
+            for name, steps in self.routines.items()
+        }
+        for steps in self.tasks.values():
+            for _, step in walk(steps):
+                if isinstance(step, Call) and step.routine not in calls:
+                    raise unknown("routine", step.routine, calls)
+        done: set[str] = set()
+
+        def visit(name: str, above: tuple[str, ...]) -> None:
+            if name in above:
+                circle = " calls ".join(map(quote, (*above, name)))
+                raise ModelError(f"A routine calls itself: {circle}.")
+            if name in done:
+                return
+            for other in calls[name]:
+                if other not in calls:
+                    raise unknown("routine", other, calls)
+                visit(other, (*above, name))
+            done.add(name)
+
+        for name in calls:
+            visit(name, ())
+
+    def walk(self) -> Iterator[tuple[str, AnyStep]]:
+        """Yield each step with where it is, those of routines behind those of tasks."""
+        for kind, by_name in (("", self.tasks), ("routine ", self.routines)):
+            for name, steps in by_name.items():
+                for path, step in walk(steps):
+                    yield f"{kind}{name}{path}", step
+
+    def to_json(self) -> str:
+        """Return the program as JSON; equal programs give equal texts."""
+        content = {"kind": KIND, "version": 1, **msgspec.to_builtins(self)}
+        return msgspec.json.format(msgspec.json.encode(content).decode()) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Return the program that `to_json` wrote.
+
+        Raises:
+            FormatError: The text is not a program; the message says where.
+        """
+        try:
+            decoded = msgspec.json.decode(text)
+            content = cast("dict[str, Any]", decoded) if type(decoded) is dict else {}
+            if content.pop("kind", None) != KIND:
+                raise FormatError(
+                    f'This JSON is not a program: it has no "kind": "{KIND}".'
+                )
+            if content.pop("version", None) != 1:
+                raise FormatError("This program is of another version than 1.")
+            return msgspec.convert(content, cls)
+        except (msgspec.DecodeError, ModelError, ShapeError, UnknownName) as error:
+            raise FormatError(
+                f"This JSON is not a program: {str(error).rstrip('.')}."
+            ) from error
+        except RecursionError as error:
+            raise FormatError("This JSON is nested too deeply.") from error
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the program to a file as JSON, as a whole or not at all.
+
+        Raises:
+            FormatError: The file cannot be written.
+        """
+        try:
+            with replacing(path) as file:
+                file.write(self.to_json().encode())
+        except OSError as error:
+            raise FormatError(f"{os.fspath(path)}: {error.strerror}.") from error
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Self:
+        """Return the program in a file.
+
+        Raises:
+            FormatError: The file cannot be read, or holds no program.
+        """
+        name = os.fspath(path)
+        try:
+            if os.path.getsize(name) > LARGEST_FILE:
+                raise FormatError(
+                    f"{name}: a program has {LARGEST_FILE} bytes at most."
+                )
+            content = Path(path).read_bytes()
+        except OSError as error:
+            raise FormatError(f"{name}: {error.strerror or error}.") from error
+        try:
+            return cls.from_json(content)
+        except FormatError as error:
+            raise FormatError(f"{name}: {error}") from error
+
+    def __repr__(self) -> str:
+        count = sum(1 for _ in self.walk())
+        return f"<Program: {', '.join(self.tasks) or 'no task'}, {count} steps>"
+
+
+def walk(steps: tuple[AnyStep, ...], above: str = "") -> Iterator[tuple[str, AnyStep]]:
+    """Yield steps and those inside of them, each with its place, as in `[2][0]`."""
+    for k, step in enumerate(steps):
+        place = f"{above}[{k}]"
+        yield place, step
+        if isinstance(step, Zone | Repeat):
+            yield from walk(step.steps, place)
+
+
+def _steps_by_name(kind: str, given: Any) -> dict[str, tuple[AnyStep, ...]]:
+    if not isinstance(given, Mapping):
+        raise ModelError(f"The {kind}s of a program are steps by name.")
+    by_name: dict[str, tuple[AnyStep, ...]] = {}
+    for name, steps in cast("Mapping[Any, Any]", given).items():
+        try:
+            by_name[str(name)] = steps_of(steps)
+        except ModelError as error:
+            raise ModelError(f"The {kind} {quote(name)}: {error}") from error
+    return by_name

@@ -1,0 +1,296 @@
+"""Timelines: what happens in a cell while a program runs."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.errors import unknown
+from armillary.kernel.arguments import positive_number
+from armillary.kinematics.state import State
+from armillary.model.workcell import Workcell
+from armillary.programs.clearance import Clearance, clearance
+from armillary.programs.ending import RunFailure, RunReason
+from armillary.programs.loads import Loads, loads
+from armillary.programs.program import Program
+from armillary.programs.recording import Event, Recording
+from armillary.programs.steps import Value
+from armillary.programs.tracks import JointValues
+from armillary.trajectories.motion import Motion
+from armillary.trajectories.motion_parts import Samples, sample_times
+
+__all__ = ["SignalChange", "Span", "Timeline"]
+
+
+class Span(NamedTuple):
+    """A step of a program in time.
+
+    Attributes:
+        task: The task.
+        place: Where the step is in the program, as in `robot[2][0]`.
+        name: Its label, or its kind.
+        start: When it begins [s].
+        end: When it ends [s].
+        waited_for: What it waited for, such as `signal 'ready'`; empty if for nothing.
+        cause: The number of the span that let it go on, among `Timeline.spans`; None
+            where the step itself took the time.
+    """
+
+    task: str
+    place: str
+    name: str
+    start: float
+    end: float
+    waited_for: str = ""
+    cause: int | None = None
+
+
+class SignalChange(NamedTuple):
+    """A signal that changes.
+
+    Attributes:
+        signal: Its name.
+        time: When [s].
+        value: What it holds from then on.
+    """
+
+    signal: str
+    time: float
+    value: Value
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Timeline:
+    """What happens in a cell while a program runs, at each instant.
+
+    Attributes:
+        program: The program.
+        recording: What moved, and what was attached to what.
+        spans: All steps that were done, in order of their starts.
+        signals: Changes of signals and sensors, in order of time; those at time 0 are
+            what they hold at first.
+        failure: What could not be done; None where the program was done to its end.
+    """
+
+    program: Program
+    recording: Recording
+    spans: tuple[Span, ...]
+    signals: tuple[SignalChange, ...]
+    failure: RunFailure | None
+
+    @property
+    def success(self) -> bool:
+        """Return whether the program was done to its end."""
+        return self.failure is None
+
+    @property
+    def reason(self) -> RunReason:
+        """Return why the run ended."""
+        return RunReason.DONE if self.failure is None else self.failure.reason
+
+    def __bool__(self) -> bool:
+        """Return whether the program was done to its end."""
+        return self.success
+
+    @property
+    def duration(self) -> float:
+        """Return when the last task ended, or the run failed [s]."""
+        return self.recording.duration
+
+    @property
+    def cell(self) -> Workcell:
+        """Return what was run."""
+        return self.recording.cell
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Return the changes of attachments and bases, the start among them."""
+        return self.recording.events
+
+    # at an instant
+
+    def state(self, time: float) -> State:
+        """Return the state of the cell at an instant: joints, rates, attachments.
+
+        Args:
+            time: The instant [s]; before 0 and after the end it is that of the end
+                nearest.
+        """
+        return self.recording.state(time)
+
+    def absent(self, time: float) -> frozenset[str]:
+        """Return the parts that are not in the cell at an instant.
+
+        Args:
+            time: The instant [s].
+        """
+        return self.recording.absent(time)
+
+    def at(self, time: npt.ArrayLike) -> JointValues:
+        """Return positions, rates and accelerations of all joints.
+
+        Args:
+            time: Instants within the run [s], shape (...).
+
+        Returns:
+            Arrays of shape (..., n), joints in the order of `cell.joint_names`.
+
+        Raises:
+            ShapeError: They are not numbers.
+        """
+        return self.recording.at(time)
+
+    def sampled(self, rate: float) -> Samples:
+        """Return the motion of all joints at a constant rate, and at the end.
+
+        Jerks are not known; they are NaN.
+
+        Args:
+            rate: Samples a second.
+
+        Raises:
+            ModelError: The rate is not above 0.
+        """
+        t = sample_times(self.duration, positive_number("The rate", rate))
+        found = self.at(t)
+        return Samples(t, *found, np.full_like(found.q, np.nan))
+
+    def motion(self, task: str) -> Motion:
+        """Return the motion of the joints of a task, with what it grips on the way.
+
+        Args:
+            task: The name of the task.
+
+        Raises:
+            UnknownName: No task of this name moves joints.
+        """
+        tracks = {
+            track.name: track for track in self.recording.tracks if len(track.joints)
+        }
+        if task not in tracks:
+            raise unknown("task", task, tracks, owner="this timeline")
+        return tracks[task].motion(self.duration, self.state(0.0))
+
+    # what happened
+
+    def signal(self, name: str, time: float) -> Value:
+        """Return what a signal or a sensor holds at an instant.
+
+        Args:
+            name: Its name.
+            time: The instant [s].
+
+        Raises:
+            UnknownName: There is no such signal.
+        """
+        changes = [change for change in self.signals if change.signal == name]
+        if not changes:
+            known = sorted({change.signal for change in self.signals})
+            raise unknown("signal", name, known, owner="this program")
+        k = bisect_right(changes, float(time), key=lambda change: change.time)
+        return changes[max(k - 1, 0)].value
+
+    def span(self, name: str) -> Span:
+        """Return the first span of a step.
+
+        Args:
+            name: The label of the step, its kind or its place.
+
+        Raises:
+            UnknownName: There is none.
+        """
+        for span in self.spans:
+            if name in {span.name, span.place}:
+                return span
+        known = sorted({span.name for span in self.spans})
+        raise unknown("step", name, known, owner="this timeline")
+
+    @cached_property
+    def critical_path(self) -> tuple[Span, ...]:
+        """Return the spans that decide the duration, from the first to the last one.
+
+        Each begins when the one before it ends, in the same task or in the one that it
+        waited for: if any took less time, the whole would.
+        """
+        if not self.spans:
+            return ()
+        by_task: dict[str, list[int]] = {}
+        for k, span in enumerate(self.spans):
+            by_task.setdefault(span.task, []).append(k)
+        k = max(range(len(self.spans)), key=lambda k: (self.spans[k].end, -k))
+        path: list[int] = []
+        while True:
+            span = self.spans[k]
+            if span.cause is None or span.cause in path:
+                path.append(k)
+                before = by_task[span.task].index(k) - 1
+                if before < 0:
+                    break
+                k = by_task[span.task][before]
+            else:
+                k = span.cause
+        return tuple(self.spans[k] for k in reversed(path))
+
+    @cached_property
+    def use(self) -> dict[str, float]:
+        """Return the part of the duration during which joints of each task move."""
+        total = self.duration or 1.0
+        return {
+            track.name: sum(
+                max(min(piece.end, self.duration) - piece.start, 0.0)
+                for piece in track.pieces
+            )
+            / total
+            for track in self.recording.tracks
+            if len(track.joints)
+        }
+
+    # questions that take time
+
+    def clearance(self, *, tolerance: float = 1e-5) -> Clearance:
+        """Return how near links come, proven between all instants.
+
+        Args:
+            tolerance: By how much less than the distance that is found any other may
+                be [m].
+
+        Raises:
+            ModelError: As for `cell.collision`.
+        """
+        found = clearance(self.recording, tolerance=tolerance)
+        return found._replace(step=self._step_at(found.time))
+
+    def loads(self) -> Loads:
+        """Return torques, powers and energy of the joints, beside their limits.
+
+        They are those of `cell.inverse_dynamics` with what is attached at each instant.
+        Torques are sampled at both ends of at least 500 intervals a second, and refined
+        around the greatest; energies are sums over these by the trapezoidal rule.
+
+        Raises:
+            ModelError: No link that joints move has an inertia.
+        """
+        return loads(self.recording)
+
+    def _step_at(self, time: float) -> str:
+        """Return the step that moves joints at an instant, empty where none does."""
+        moving = {
+            track.name
+            for track in self.recording.tracks
+            for piece in track.pieces
+            if piece.start <= time <= piece.end
+        }
+        for span in self.spans:
+            if span.start <= time <= span.end and span.task in moving:
+                return span.place
+        return ""
+
+    def __repr__(self) -> str:
+        end = "" if self.failure is None else f"; {self.failure}"
+        return f"<Timeline: {self.duration:.6g} s, {len(self.spans)} steps{end}>"

@@ -1,0 +1,227 @@
+"""Tracks: the motions of some joints of a cell, one after the other."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.kinematics.state import State
+from armillary.trajectories.motion import Motion
+from armillary.trajectories.motion_parts import POWERS
+
+__all__ = ["BETWEEN", "JointValues", "Track", "TrackPiece", "inside_of", "values_at"]
+
+Array = npt.NDArray[np.float64]
+
+SAMPLES: Final = 8
+"""Instants of each polynomial of a motion at which its greatest rates are sought."""
+
+STILL: Final = 1e-9
+"""Rates below this at the end of a motion are rounding."""
+
+SHORTEST: Final = 1e-9
+"""The duration of the motion of a run that takes no time [s]."""
+
+BETWEEN: Final = 1.05
+"""By how much rates between these instants may be greater."""
+
+
+INSIDE: Final = 1e-12
+"""How far inside of an interval what holds there is asked for, in parts of the instant
+or of a second: accelerations jump where pieces meet, and instants are rounded."""
+
+
+def inside_of(knots: Array) -> Array:
+    """Return the first and the last instant inside of each interval, shape (k, 2).
+
+    knots: Instants that ascend [s], shape (k + 1,).
+    """
+    a, b = knots[:-1], knots[1:]
+    off = np.minimum(INSIDE * np.maximum(b, 1.0), 0.25 * (b - a))
+    return np.stack([a + off, b - off], axis=1)
+
+
+class JointValues(NamedTuple):
+    """Positions [m or rad], rates and accelerations of joints, shape (..., n) each."""
+
+    q: Array
+    qd: Array
+    qdd: Array
+
+
+class TrackPiece(NamedTuple):
+    """A motion on the time axis of a run.
+
+    Attributes:
+        start: When it begins [s].
+        end: When it ends, or is interrupted by the next one [s].
+        motion: The motion.
+    """
+
+    start: float
+    end: float
+    motion: Motion
+
+
+@dataclass(eq=False)
+class Track:
+    """How some joints move during a run; between motions they rest.
+
+    Attributes:
+        name: The task, or the joint that is driven.
+        joints: Places of the joints in q, shape (n,).
+        rest: Their positions before the first motion [m or rad], shape (n,).
+        pieces: Their motions, in order of time.
+    """
+
+    name: str
+    joints: npt.NDArray[np.int64]
+    rest: Array
+    pieces: list[TrackPiece] = field(default_factory=list[TrackPiece])
+
+    def add(self, start: float, motion: Motion) -> None:
+        """Let a motion begin, which interrupts the one before."""
+        if self.pieces and self.pieces[-1].end > start:
+            self.pieces[-1] = self.pieces[-1]._replace(end=start)
+        self.pieces.append(TrackPiece(start, start + motion.duration, motion))
+
+    def stop(self, time: float) -> None:
+        """Let joints rest at once where they are."""
+        self.pieces[-1] = self.pieces[-1]._replace(end=time)
+
+    @property
+    def end(self) -> float:
+        """Return when the last motion ends [s]."""
+        return self.pieces[-1].end if self.pieces else -math.inf
+
+    def at(self, time: float) -> JointValues:
+        """Return where the joints are at an instant, from the left where pieces meet.
+
+        time: An instant [s].
+        """
+        k = bisect_right(self.pieces, time, key=lambda piece: piece.start) - 1
+        if k < 0:
+            return self._resting(self.rest)
+        piece = self.pieces[k]
+        if time > piece.end or (time == piece.end and self._stops(piece)):
+            found = piece.motion.at(float(piece.end - piece.start))
+            return self._resting(found.q)
+        found = piece.motion.at(float(time - piece.start))
+        return JointValues(found.q, found.qd, found.qdd)
+
+    def samples(self, times: Array) -> JointValues:
+        """Return the same for instants that ascend, shape (k,)."""
+        n = len(self.joints)
+        q, qd, qdd = (np.zeros((len(times), n)) for _ in range(3))
+        q[:] = self.rest
+        for k, piece in enumerate(self.pieces):
+            last = k + 1 == len(self.pieces)
+            behind = math.inf if last else self.pieces[k + 1].start
+            a, b, c = np.searchsorted(times, [piece.start, piece.end, behind])
+            if last or piece.end < behind:  # the instant at which it ends is its own
+                b = max(b, int(np.searchsorted(times, piece.end, side="right")))
+                b = min(b, c)
+            found = piece.motion.at(times[a:b] - piece.start)
+            q[a:b], qd[a:b], qdd[a:b] = found.q, found.qd, found.qdd
+            if c > b:
+                q[b:c] = piece.motion.at(float(piece.end - piece.start)).q
+        return JointValues(q, qd, qdd)
+
+    def motion(self, duration: float, start: State) -> Motion:
+        """Return all motions and rests as one.
+
+        Args:
+            duration: How long it is [s].
+            start: The state that it begins in.
+        """
+        times, laws, curves = [0.0], list[Array](), list[Array]()
+
+        def add(until: float, law: Array, curve: Array) -> None:
+            if until > times[-1]:
+                times.append(until)
+                laws.append(law)
+                curves.append(curve)
+
+        def rest(until: float) -> None:
+            q = np.zeros((POWERS, len(self.joints)))
+            q[0] = self.at(times[-1]).q
+            add(until, np.zeros(POWERS), q)
+
+        for piece in self.pieces:
+            rest(min(piece.start, duration))
+            ends = piece.start + piece.motion.times[1:]
+            curves_of: Array = piece.motion.curve[piece.motion.piece]
+            for k, end in enumerate(map(float, ends)):
+                law, curve = piece.motion.law[k], curves_of[k]
+                add(min(end, piece.end, duration), law, curve)
+        rest(max(duration, times[-1] + SHORTEST if len(times) == 1 else 0.0))
+        names = start.cell.joint_names
+        return Motion.on(
+            start,
+            [names[k] for k in self.joints.tolist()],
+            times=np.array(times),
+            law=np.stack(laws),
+            curve=np.stack(curves),
+            piece=np.arange(len(laws)),
+        )
+
+    def moves(self, time: float) -> bool:
+        """Return whether joints move at an instant or later, as is known by then."""
+        return self.end > time
+
+    def range(self, start: float, end: float) -> tuple[Array, Array, Array]:
+        """Return the least and greatest positions, and the greatest rates.
+
+        start, end: Instants between which is asked [s].
+        """
+        instants = [start, end]
+        for piece in self.pieces:
+            if piece.end > start and piece.start < end:
+                knots = piece.start + piece.motion.times
+                lower, upper = max(start, piece.start), min(end, piece.end)
+                inside = knots[(knots > lower) & (knots < upper)]
+                instants += [lower, *inside.tolist(), upper]
+        knots = np.unique(instants)
+        steps = np.linspace(0.0, 1.0, SAMPLES, endpoint=False)
+        fine = np.append(
+            (knots[:-1, None] + steps * np.diff(knots)[:, None]).ravel(), end
+        )
+        q, qd, _ = self.samples(fine)
+        rates: Array = np.abs(qd).max(axis=0)
+        slack = BETWEEN * rates * float(np.diff(fine).max(initial=0.0))
+        constant = (np.abs(qd) == rates).all(axis=0)
+        greatest: Array = rates * np.where(constant, 1.0, BETWEEN)
+        return q.min(axis=0) - slack, q.max(axis=0) + slack, greatest
+
+    @staticmethod
+    def _resting(q: Array) -> JointValues:
+        still = np.zeros(len(q))
+        return JointValues(np.asarray(q), still, still)
+
+    @staticmethod
+    def _stops(piece: TrackPiece) -> bool:
+        """Return whether a motion is at rest where it ends."""
+        is_whole = piece.end == piece.start + piece.motion.duration
+        return is_whole and bool((np.abs(piece.motion.qd[-1]) < STILL).all())
+
+
+def values_at(tracks: Sequence[Track], q: Array, time: float) -> JointValues:
+    """Return the values of all joints at an instant.
+
+    Args:
+        tracks: What moves joints.
+        q: Positions of those that no track moves, shape (N,).
+        time: The instant [s].
+    """
+    whole = JointValues(np.array(q), np.zeros(len(q)), np.zeros(len(q)))
+    for track in tracks:
+        if track.pieces:
+            for part, value in zip(whole, track.at(time), strict=True):
+                part[track.joints] = value
+    return whole

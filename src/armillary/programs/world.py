@@ -1,0 +1,239 @@
+"""A cell while a program runs: where everything is, as far as that is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.errors import ModelError, StateError, quote
+from armillary.ik.factory import solver_of
+from armillary.ik.inverse_kinematics import InverseKinematics
+from armillary.kinematics.all_frames import poses
+from armillary.kinematics.state import State
+from armillary.model.mount import WORLD
+from armillary.model.workcell import Workcell
+from armillary.programs.tracks import JointValues, Track, values_at
+from armillary.spatial.pose import Pose
+from armillary.trajectories.limits import acceleration_limits, velocity_limits
+
+__all__ = ["World", "absent_pose"]
+
+Array = npt.NDArray[np.float64]
+
+AWAY: Final = -1000.0
+APART: Final = 10.0
+"""The height at which absent parts are, and how far they are apart [m]."""
+
+
+def absent_pose(cell: Workcell, part: str) -> Pose:
+    """Return where an absent part is: far below, apart from all others."""
+    return Pose.translation(APART * cell.number(part), 0.0, AWAY)
+
+
+class World:
+    """What is known of a cell during a run, up to an instant and on from there.
+
+    Attributes:
+        cell: The cell.
+        state: Attachments and bases at `time`; its q is that of the last change.
+        time: The present instant [s].
+        tasks: Names of tasks; other tracks are those of joints that are driven.
+        tracks: How joints move, by the name of the task or the joint that is driven.
+        gripped: Parts that are gripped, and by which frame.
+        absent: Parts that are not there.
+        changes: The instants at which attachments changed, and the states after them.
+    """
+
+    def __init__(
+        self, state: State, absent: Iterable[str], tasks: Iterable[str]
+    ) -> None:
+        """Begin in a state, without parts that are absent.
+
+        Args:
+            state: The state.
+            absent: Names of parts.
+            tasks: Names of the tasks of the program.
+
+        Raises:
+            StateError: A part that is absent is attached or cannot be moved.
+            UnknownName: It does not exist.
+        """
+        self.cell = state.cell
+        self.time = 0.0
+        self.tasks = frozenset(tasks)
+        self.tracks: dict[str, Track] = {}
+        self.gripped: dict[str, str] = {}
+        self.absent = set(absent)
+        places = {part: absent_pose(self.cell, part) for part in sorted(self.absent)}
+        state = state.place_all(places) if places else state
+        self.state = state.replace(qd=np.zeros(len(state.q)), time=0.0)
+        self.changes: list[tuple[float, State]] = [(0.0, self.state)]
+
+    def values(self, time: float) -> JointValues:
+        """Return positions, rates and accelerations of all joints, shape (N,)."""
+        return values_at(list(self.tracks.values()), self.changes[0][1].q, time)
+
+    def names(self, track: Track) -> list[str]:
+        """Return the names of the joints of a track."""
+        names = self.cell.joint_names
+        return [names[k] for k in track.joints.tolist()]
+
+    def now(self) -> State:
+        """Return the state at the present instant."""
+        values = self.values(self.time)
+        return self.state.replace(q=values.q, qd=values.qd, time=self.time)
+
+    def change(self, state: State) -> None:
+        """Take over attachments and bases that change now."""
+        self.state = state
+        self.changes.append((self.time, state))
+
+    def chain(self, *frames: str) -> tuple[set[str], set[int]]:
+        """Return the manipulators that carry frames, and the joints that move them."""
+        cell, bases = self.cell, self.state.tree.bases
+        names: set[str] = set()
+        waiting = [cell.qualified(frame) for frame in frames if frame != WORLD]
+        while waiting:
+            name = waiting.pop().partition("/")[0]
+            if name == WORLD or name in names:
+                continue
+            names.add(name)
+            on = bases[cell.number(name)].on
+            if on != WORLD:
+                waiting.append(on)
+        numbers = {cell.number(name) for name in names}
+        links = cell.joints.links[: len(cell.joint_names)]
+        owners = (cell.owners[link] for link in links)
+        return names, {k for k, owner in enumerate(owners) if owner in numbers}
+
+    def is_tool(self, frame: str) -> bool:
+        """Return whether the joints of a task move a frame."""
+        _, joints = self.chain(frame)
+        return any(
+            name in self.tasks and not joints.isdisjoint(track.joints.tolist())
+            for name, track in self.tracks.items()
+        )
+
+    def moves(self, frame: str, but: Track) -> bool:
+        """Return whether joints of other tracks move a frame, from now on."""
+        if frame == WORLD:
+            return False
+        _, joints = self.chain(frame)
+        return any(
+            track.moves(self.time) and not joints.isdisjoint(track.joints.tolist())
+            for track in self.tracks.values()
+            if track is not but
+        )
+
+    def frame_poses(self, frame: str, times: Array) -> Array:
+        """Return the poses of a frame in the world at instants, shape (k, 4, 4).
+
+        times: Instants that ascend [s], shape (k,).
+        """
+        if frame == WORLD:
+            return np.broadcast_to(np.eye(4), (len(times), 4, 4))
+        q = np.broadcast_to(self.changes[0][1].q, (len(times), len(self.state.q)))
+        q = np.array(q)
+        for track in self.tracks.values():
+            if track.pieces:
+                q[:, track.joints] = track.samples(times).q
+        return poses(self.cell, self.state, q=q)[frame]
+
+    def solver(self, frame: str, track: Track) -> InverseKinematics:
+        """Return the solver of poses of a frame in the world by the joints of a task.
+
+        Raises:
+            ModelError: The joints do not move the frame.
+            UnknownName: It does not exist.
+        """
+        return solver_of(
+            self.cell,
+            frame,
+            relative_to=WORLD,
+            joints=self.names(track),
+            state=self.now(),
+            position="xyz",
+            rotation="xyz",
+            axes="target",
+        )
+
+    def part(self, name: str) -> str:
+        """Return the name of a part, a manipulator whose base may be moved.
+
+        Raises:
+            StateError: Its base is fixed.
+            UnknownName: It does not exist.
+        """
+        k = self.cell.number(name)
+        if self.state.tree.bases[k].mode == "fixed":
+            raise StateError(
+                f"{quote(name)} is mounted with fixed=True and cannot be moved."
+            )
+        return name
+
+
+class RunLimits:
+    """Limits of rates and accelerations of all joints of a cell.
+
+    Attributes:
+        position: Least and greatest positions [m or rad], shape (2, N).
+        velocity: Least and greatest rates, shape (2, N).
+        acceleration: Least and greatest accelerations, shape (2, N); infinite where
+            nothing is known.
+    """
+
+    def __init__(self, cell: Workcell, velocity: Any, acceleration: Any) -> None:
+        """Take those of the model, or others by the names of joints.
+
+        Args:
+            cell: The cell.
+            velocity: None, a number, or numbers by the names of joints: for joints
+                that have no limit in the model.
+            acceleration: Likewise.
+
+        Raises:
+            ModelError: A number is not above 0.
+            UnknownName: A joint does not exist.
+        """
+        joints = range(len(cell.joint_names))
+        self.cell = cell
+        self.position = np.stack(cell.limits)
+        self.velocity = velocity_limits(cell, joints, None)
+        self.acceleration = acceleration_limits(cell, joints, None, is_needed=False)
+        for name, given, limits in (
+            ("velocity", velocity, self.velocity),
+            ("acceleration", acceleration, self.acceleration),
+        ):
+            if not isinstance(given, Mapping):
+                if given is not None:
+                    free = np.isinf(limits[1])
+                    limits[0, free] = -_positive(name, given)
+                    limits[1, free] = -limits[0, free]
+                continue
+            for joint, value in cast("Mapping[str, Any]", given).items():
+                k = cell.joint(joint)
+                limits[:, k] = -_positive(name, value), _positive(name, value)
+
+    def accelerations(self, joints: npt.NDArray[np.int64]) -> Array:
+        """Return those of some joints, shape (2, n).
+
+        Raises:
+            ModelError: One has none.
+        """
+        return acceleration_limits(
+            self.cell,
+            joints.tolist(),
+            (self.acceleration[0, joints], self.acceleration[1, joints])
+            if np.isfinite(self.acceleration[:, joints]).all()
+            else None,
+            is_needed=True,
+        )
+
+
+def _positive(name: str, value: Any) -> float:
+    if not (isinstance(value, int | float) and value > 0.0):
+        raise ModelError(f"{name}= is above 0, not {quote(value)}.")
+    return float(value)

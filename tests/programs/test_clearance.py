@@ -1,0 +1,90 @@
+"""Clearance and loads of timelines beside dense samples."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import armillary as arm
+from armillary.programs.steps import PTP, Drive, Grip, Linear, Wait
+from belt_cell import HEIGHT, READY, SIDE, TOOL, above, place
+
+ROBOT = "irb2400"
+HIGH = HEIGHT + SIDE + 0.001
+
+
+@pytest.fixture(scope="module")
+def timeline(cell: arm.Cell) -> arm.Timeline:
+    start = cell.home.place("box", place(0.9, -0.2)).place("other", place(0.9, 0.5))
+    program = arm.Program(
+        {
+            ROBOT: [
+                PTP(to=READY),
+                PTP(to=above(0.9, -0.2, HIGH + 0.2), frame=TOOL),
+                Linear(to=above(0.9, -0.2, HIGH + 0.005), frame=TOOL, speed=0.5),
+                Grip(part="box", by=TOOL),
+                Linear(to=above(0.9, 0.2, HIGH + 0.2), frame=TOOL),
+                PTP(to=READY),
+            ],
+            "belt": [Wait(seconds=1.0), Drive(joint="belt/carrier", speed=0.1)],
+        }
+    )
+    timeline = cell.run(program, start, acceleration=8.0)
+    assert timeline.success, timeline.failure
+    return timeline
+
+
+def test_clearance_is_the_least_of_dense_samples(timeline: arm.Timeline):
+    found = timeline.clearance()
+    dense = np.inf
+    for a, b in timeline.recording.attached_spans():
+        times = np.linspace(a, b, 5001)
+        dense = min(
+            dense, timeline.recording.check(a).clearance(timeline.at(times).q).min()
+        )
+    assert found.distance <= dense + 1e-9
+    assert found.proven <= found.distance
+    assert found.proven >= found.distance - 2e-5
+    nearest = timeline.recording.check(found.time).contacts(
+        timeline.at(found.time).q, within=found.distance + 1e-6
+    )
+    assert found.pair in [contact.links for contact in nearest]
+    assert found.is_free == (found.proven > 0.0)
+    assert found.step
+
+
+def test_clearance_of_a_cell_that_nothing_tests():
+    alone = arm.example("scara")
+    rules = alone.rules.exclude("*", "*")
+    quiet = alone.replace(rules=rules)
+    timeline = quiet.run(arm.Program([Wait(seconds=1.0)]))
+    assert timeline.clearance().distance == np.inf
+
+
+def test_loads_are_the_greatest_of_dense_samples(timeline: arm.Timeline):
+    cell = arm.Cell.of(timeline.cell)
+    loads = timeline.loads()
+    n = len(cell.joint_names)
+    peak, energy, squares = np.zeros(n), 0.0, np.zeros(n)
+    for a, b in timeline.recording.attached_spans():
+        times = np.linspace(a, b, 20_001)
+        values = timeline.at(times)
+        torque = cell.inverse_dynamics(state=timeline.state(a))(*values)
+        peak = np.maximum(peak, np.abs(torque).max(axis=0))
+        h = (b - a) / 20_000
+        energy += h * np.maximum(torque * values.qd, 0.0).sum()
+        squares += h * (torque**2).sum(axis=0)
+    assert (loads.peak >= peak - 1e-9).all()
+    assert loads.peak == pytest.approx(peak, rel=1e-3, abs=1e-9)
+    assert loads.energy == pytest.approx(energy, rel=1e-3)
+    rms = np.sqrt(squares / timeline.duration)
+    assert loads.rms == pytest.approx(rms, rel=1e-3, abs=1e-9)
+    for k, name in enumerate(loads.joints):
+        assert name == cell.joint_names[k]
+
+
+def test_use_and_samples(timeline: arm.Timeline):
+    assert 0.0 < timeline.use[ROBOT] <= 1.0
+    samples = timeline.sampled(100.0)
+    assert samples.time[-1] == timeline.duration
+    assert np.allclose(samples.q[-1], timeline.state(timeline.duration).q)

@@ -1,0 +1,221 @@
+"""Conveyors and turntables: sensors, motions that meet them, and follow them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import armillary as arm
+from armillary.programs.ending import RunReason
+from armillary.programs.steps import (
+    PTP,
+    Appear,
+    Drive,
+    Grip,
+    Leave,
+    Linear,
+    Set,
+    Wait,
+    WaitFor,
+)
+from belt_cell import HEIGHT, READY, SIDE, TOOL, place
+
+ROBOT = "irb2400"
+FAST = {"acceleration": 8.0}
+SPEED = 0.25
+ON_BOX = arm.Pose.translation(0, 0, SIDE / 2) @ arm.Pose.rotation_y(np.pi)
+ABOVE_BOX = arm.Pose.translation(0, 0, 0.15) @ arm.Pose.rotation_y(np.pi)
+
+
+def beam(y: float) -> arm.Sensor:
+    """A light barrier across the conveyor."""
+    where = arm.Pose.translation(0.9, y, HEIGHT + SIDE / 2)
+    return arm.Sensor(shape=arm.shapes.Box(size=(0.4, 0.002, 0.002), pose=where))
+
+
+def picking(y: float, *more: Any, speed: float = SPEED) -> arm.Program:
+    """A box comes along the conveyor and is taken once it is at a beam."""
+    return arm.Program(
+        {
+            "source": [
+                Drive(joint="belt/carrier", speed=speed),
+                Appear(part="box", at=place(0.9, -1.5), on="belt/carrier"),
+                WaitFor(signal="beam"),
+                Set(signal="come"),
+                *more,
+            ],
+            ROBOT: [
+                PTP(to=READY),
+                WaitFor(signal="come"),
+                PTP(to=ABOVE_BOX, frame=TOOL, relative_to="box/body", label="meet"),
+                Linear(to=ON_BOX, frame=TOOL, relative_to="box/body", label="down"),
+                Wait(seconds=0.3),
+                Grip(part="box", by=TOOL),
+                PTP(to=READY, label="away"),
+            ],
+        },
+        sensors={"beam": beam(y)},
+        absent=["box"],
+    )
+
+
+def test_a_beam_farther_on_is_reached_later(cell: arm.Cell):
+    ends = []
+    for y in (-0.5, -0.25):
+        timeline = cell.run(picking(y), **FAST)
+        assert timeline.success, timeline.failure
+        (seen,) = [c.time for c in timeline.signals if c.signal == "beam" and c.value]
+        way = y - 0.001 - (-1.5 + SIDE / 2)
+        ramp = SPEED / FAST["acceleration"]
+        assert seen == pytest.approx(way / SPEED + 0.5 * ramp, abs=1e-12)
+        (gone,) = [
+            c.time
+            for c in timeline.signals
+            if c.signal == "beam" and not c.value and c.time
+        ]
+        assert gone - seen == pytest.approx((SIDE + 0.002) / SPEED, abs=1e-12)
+        ends.append(timeline.span("Set").start)
+    assert ends[1] - ends[0] == pytest.approx(1.0, abs=1e-12)
+
+
+def test_the_tool_meets_and_follows_a_box(cell: arm.Cell):
+    timeline = cell.run(picking(-0.5), **FAST)
+    assert timeline.success, timeline.failure
+    down, away = timeline.span("down"), timeline.span("away")
+    fk = cell.fk(TOOL, relative_to="box/body", state=timeline.state(down.end))
+    times = np.linspace(down.end, away.start - 1e-9, 200)
+    poses = fk(timeline.at(times).q)
+    assert np.abs(poses - np.asarray(ON_BOX.matrix())).max() < 1e-6
+    # On the way down it is on the line, above the box.
+    times = np.linspace(down.start, down.end, 200)
+    on_way = fk(timeline.at(times).q)
+    assert np.abs(on_way[:, :2, 3]).max() < 1e-6
+    assert (np.diff(on_way[:, 2, 3]) < 1e-9).all()
+    # Joints never jump, and keep their limits.
+    t = np.linspace(0.0, timeline.duration, 20_001)
+    values = timeline.at(t)
+    h = t[1] - t[0]
+    mean = 0.5 * (values.qd[1:] + values.qd[:-1])
+    assert np.abs(np.diff(values.q, axis=0) - h * mean).max() < 1e-6
+    assert (np.abs(values.qd[:, :6]) <= cell.velocity_limits[:6] + 1e-3).all()
+    assert np.abs(values.qdd[:, :6]).max() <= 8.0 * 1.01
+    # The box is on the conveyor until it is gripped, and in the hand afterwards.
+    before = timeline.state(timeline.span("Grip").start - 1e-6)
+    after = timeline.state(timeline.duration)
+    assert before.attachments == {"box": "belt/carrier"}
+    assert after.attachments == {"box": TOOL}
+
+
+def test_a_conveyor_that_stops_is_followed(cell: arm.Cell):
+    for delay in (0.1, 1.0, 1.6):  # while it is met, on the way down, while waiting
+        stop = Drive(joint="belt/carrier", speed=0.0, acceleration=2.0)
+        timeline = cell.run(picking(-0.5, Wait(seconds=delay), stop), **FAST)
+        assert timeline.success, (delay, timeline.failure)
+        away = timeline.span("away")
+        state = timeline.state(away.start - 1e-6)
+        pose = cell.fk(TOOL, relative_to="box/body", state=state)(state.q)
+        assert np.abs(pose - np.asarray(ON_BOX.matrix())).max() < 1e-5
+
+
+def test_conveyors_that_outrun_the_robot(cell: arm.Cell):
+    timeline = cell.run(picking(-0.5, speed=9.0), **FAST)
+    assert not timeline.success
+    assert timeline.reason in {RunReason.OUTRUN, RunReason.OUT_OF_REACH}
+    assert timeline.failure is not None
+    assert timeline.failure.step == f"{ROBOT}[2]"
+
+
+def test_lines_in_a_moving_frame_need_a_robot_that_follows(cell: arm.Cell):
+    program = arm.Program(
+        {
+            "source": [
+                Appear(part="box", at=place(0.9, -0.5), on="belt/carrier"),
+                Drive(joint="belt/carrier", speed=0.1),
+            ],
+            ROBOT: [Linear(to=ON_BOX, frame=TOOL, relative_to="box/body")],
+        },
+        absent=["box"],
+    )
+    timeline = cell.run(program, **FAST)
+    assert timeline.reason == RunReason.OUTRUN
+    assert "PTP" in str(timeline.failure)
+
+
+def test_drives_ramp_and_stop_at_limits(cell: arm.Cell):
+    program = arm.Program(
+        [
+            Drive(joint="belt/carrier", speed=1.0, acceleration=2.0),
+            Wait(seconds=1.0),
+            Drive(joint="belt/carrier", speed=-1.0, acceleration=4.0),
+            Wait(seconds=1.0),
+        ]
+    )
+    timeline = cell.run(program)
+    q = timeline.at(np.array([0.5, 1.0, 1.25, 1.5, 2.0])).q[:, 6]
+    assert q == pytest.approx([0.25, 0.75, 0.875, 0.75, 0.25], abs=1e-12)
+    values = timeline.at(1.5)
+    assert values.qd[6] == pytest.approx(-1.0)
+
+
+def test_parts_that_leave_are_not_seen(cell: arm.Cell):
+    program = arm.Program(
+        {
+            "a": [
+                Appear(part="box", at=place(0.9, -0.5)),
+                Wait(seconds=1.0),
+                Leave(part="box"),
+                Wait(seconds=1.0),
+                Appear(part="other", at=place(0.9, -0.5)),
+                Wait(seconds=1.0),
+            ],
+        },
+        sensors={"beam": beam(-0.5)},
+        absent=["box", "other"],
+    )
+    timeline = cell.run(program)
+    seen = [(c.time, c.value) for c in timeline.signals]
+    assert seen == [(0.0, False), (0.0, True), (1.0, False), (2.0, True)]
+    assert timeline.absent(0.5) == {"other"}
+    assert timeline.absent(1.5) == {"box", "other"}
+
+
+def test_a_turntable_turns_parts_past_a_sensor(cell: arm.Cell):
+    table = arm.Manipulator(
+        name="turntable",
+        links=[
+            arm.Link(name="foot"),
+            arm.Link(
+                name="plate", parent="foot", joint=arm.joints.Revolute(axis=(0, 0, 1))
+            ),
+        ],
+    )
+    ball = arm.Manipulator(
+        name="ball",
+        links=[arm.Link(name="body", collisions=[arm.shapes.Sphere(radius=0.1)])],
+    )
+    turning = arm.Cell(manipulators=[table, ball])
+    eye = arm.shapes.Sphere(radius=0.05, pose=arm.Pose.translation(0, 1, 0))
+    program = arm.Program(
+        {
+            "a": [
+                Appear(
+                    part="ball", at=arm.Pose.translation(1, 0, 0), on="turntable/plate"
+                ),
+                Drive(joint="turntable/plate", speed=0.5),
+                Wait(seconds=20.0),
+            ]
+        },
+        sensors={"eye": arm.Sensor(shape=eye)},
+        absent=["ball"],
+    )
+    timeline = turning.run(program)
+    # Spheres touch where the chord between their middles is the sum of their radii.
+    near = 2.0 * np.arcsin(0.5 * 0.15)
+    turn = 2.0 * np.pi
+    angles = [np.pi / 2 - near, np.pi / 2 + near]
+    angles += [angle + turn for angle in angles]
+    times = [c.time for c in timeline.signals[1:]]
+    expected = [angle / 0.5 for angle in angles if angle / 0.5 < 20.0]
+    assert times == pytest.approx(expected, abs=1e-10)
