@@ -39,7 +39,7 @@ from armillary.model.workcell import WORLD, Workcell
 from armillary.planning.frame_chain import FrameChain, second_bounds
 from armillary.spatial.pose import Pose
 
-__all__ = ["FrameConstraint", "Manifold"]
+__all__ = ["FrameConstraint", "Manifold", "rotation_directions", "tilt"]
 
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
@@ -114,11 +114,7 @@ class FrameConstraint:
             ShapeError: The target or the box have another shape.
         """
         chosen_axes(self.position, "position")
-        if sum(chosen_axes(self.rotation, "rotation")) == 1:
-            raise ModelError(
-                f"rotation='{self.rotation}' leaves two rotations free, which is "
-                "not supported; name two axes to let it spin about the third."
-            )
+        rotation_directions(self.rotation)
         for name in ("distance", "angle"):
             value = getattr(self, name)
             if not (np.isfinite(value) and value > 0.0):
@@ -151,6 +147,26 @@ class FrameConstraint:
         )
         box = " in a box" if self.box is not None else ""
         return f"'{self.frame}' to '{self.relative_to}'{box}: {axes}".rstrip(": ")
+
+
+def rotation_directions(rotation: str) -> tuple[int, ...]:
+    """Return which of a frame's axes have directions that count: all, one or none.
+
+    Args:
+        rotation: The axes about which rotations count.
+
+    Raises:
+        ModelError: It names one axis alone, or is something else.
+    """
+    counts = chosen_axes(rotation, "rotation")
+    if sum(counts) == 1:
+        raise ModelError(
+            f"rotation='{rotation}' leaves two rotations free, which is not supported; "
+            "name two axes to let it spin about the third."
+        )
+    if sum(counts) == TWO:
+        return (counts.index(False),)
+    return (0, 1, 2) if all(counts) else ()
 
 
 def matrix_of(target: Any) -> Array:
@@ -204,7 +220,8 @@ class _Bound:
         self.counts = np.array(chosen_axes(asked.position, "position"))
         turns = np.array(chosen_axes(asked.rotation, "rotation"))
         self.turns = turns
-        self.spin = int(np.argmin(turns)) if turns.sum() == TWO else -1
+        directions = rotation_directions(asked.rotation)
+        self.spin = directions[0] if len(directions) == 1 else -1
         box = (-np.inf, np.inf) if asked.box is None else np.array(asked.box, float)
         self.lower, self.upper = (np.broadcast_to(each, 3) for each in box)
 
@@ -219,7 +236,7 @@ class _Bound:
         relative = np.einsum("ji,kjl->kil", turn, R)
         angular = np.zeros_like(linear)
         if self.spin >= 0:
-            angular = _tilt(relative, self.spin)
+            angular = tilt(relative, self.spin)
         elif self.turns.any():
             angular = _turn(relative)
         distance, angle, reach = (
@@ -259,7 +276,7 @@ def _turn(R: Array) -> Array:
     return along * angle[:, None]
 
 
-def _tilt(R: Array, spin: int) -> Array:
+def tilt(R: Array, spin: int) -> Array:
     """Return the turns of an axis from a target to where it is, shape (k, 3)."""
     now, following, last = R[:, :, spin], (spin + 1) % 3, (spin + 2) % 3
     w = np.zeros_like(now)  # the axis times `now`
