@@ -173,7 +173,8 @@ class Planner:
             bounds: Least and greatest positions of some joints during the motion [m or
                 rad], by their names, beside their limits.
             constraints: What holds during the motion, `arm.FrameConstraint`. Such plans
-                are searched for in a graph, in Python.
+                are searched for by trees in Python, from samples that native code
+                projects.
             frame: Of which frame poses are.
             relative_to: In which frame they are given.
             position: Which of x, y and z of a pose count, as for `Cell.ik`.
