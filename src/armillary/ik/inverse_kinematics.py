@@ -355,7 +355,7 @@ class InverseKinematics:
         forms = [] if arm_angle is None else self._forms(None, arm_angle)
         return Solution(answer(forms, self.numeric, query), query.batch)
 
-    def path(
+    def path(  # noqa: PLR0913
         self,
         targets: Any,
         *,
