@@ -268,7 +268,7 @@ FAULTY = [
     (pcd("binary", b"", sizes="4 1 4 4 -2"), "not of whole numbers"),
     (pcd("binary", b"", counts="2 3 1 1 1"), "'x' has 2 numbers"),
     (pcd("ascii", b"1 2 3"), "3 words"),
-    (pcd("ascii", b"a 1 1 1 b c 7", 1), "a coordinate is no number"),
+    (pcd("ascii", b"a 1 1 1 b c 7", 1), "a coordinate is not a number"),
     (pcd("binary_compressed", b"123"), "ends before its points"),
     (pcd("binary_compressed", packed(b"1", b"")), "its header says 51"),
     (pcd("binary_compressed", packed(bytes(51), b"\x40\x07")), "bytes are faulty"),

@@ -132,7 +132,7 @@ def detoured(
         planned: From joint positions, others, and names of joints that stay, to a plan.
 
     Raises:
-        ModelError: The path is no path of `cell.line`, or of another cell or state.
+        ModelError: It is not a path of `cell.line`, or of another cell or state.
     """
     given: Any = path
     if not isinstance(given, CartesianPath):

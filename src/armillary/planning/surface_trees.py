@@ -48,7 +48,7 @@ LEAST: Final = 0.05
 """A step that comes nearer to its sample by a smaller part of `STEP` is the last."""
 
 SAME: Final = 1e-12
-"""Distances below this are none."""
+"""Positions that are nearer to each other are the same."""
 
 
 class Searched(NamedTuple):

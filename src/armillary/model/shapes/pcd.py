@@ -40,7 +40,7 @@ class NotPCD(ValueError):
     """What a file does wrong."""
 
 
-class _Field(NamedTuple):
+class PCDField(NamedTuple):
     """Numbers of a point.
 
     Attributes:
@@ -54,7 +54,7 @@ class _Field(NamedTuple):
     width: int
 
 
-class _Header(NamedTuple):
+class PCDHeader(NamedTuple):
     """What a header tells.
 
     Attributes:
@@ -64,7 +64,7 @@ class _Header(NamedTuple):
         size: Bytes of the header.
     """
 
-    fields: list[_Field]
+    fields: list[PCDField]
     points: int
     kind: str
     size: int
@@ -104,7 +104,7 @@ def points_of_pcd(data: bytes) -> Array:
     return points[~np.isnan(points).all(axis=1)]
 
 
-def _header_of(data: bytes) -> _Header:
+def _header_of(data: bytes) -> PCDHeader:
     """Return what a header tells.
 
     Raises:
@@ -134,7 +134,7 @@ def _header_of(data: bytes) -> _Header:
     sizes, types = _numbers(said["SIZE"], "SIZE"), said["TYPE"]
     if not len(names) == len(sizes) == len(types) == len(counts):
         raise NotPCD("FIELDS, SIZE, TYPE and COUNT differ in length")
-    fields: list[_Field] = []
+    fields: list[PCDField] = []
     for name, size_, letter, of in zip(names, sizes, types, counts, strict=True):
         if size_ not in TYPES.get(letter, ()) or not 0 < of <= LONGEST_HEADER:
             raise NotPCD(
@@ -143,7 +143,7 @@ def _header_of(data: bytes) -> _Header:
             )
         if name in AXES and of != 1:
             raise NotPCD(f"field '{name}' has {of} numbers")
-        fields.append(_Field(name, np.dtype(f"<{letter.lower()}{size_}"), of))
+        fields.append(PCDField(name, np.dtype(f"<{letter.lower()}{size_}"), of))
     if sorted(name for name in names if name in AXES) != list(AXES):
         raise NotPCD("its fields have no x, y and z, or have one twice")
     if "POINTS" in said:
@@ -151,7 +151,7 @@ def _header_of(data: bytes) -> _Header:
     else:
         sides = [*said.get("WIDTH", ["?"])[:1], *said.get("HEIGHT", ["1"])[:1]]
         count = int(np.prod(_numbers(sides, "WIDTH or HEIGHT"), dtype=object))
-    return _Header(fields, count, kind, size)
+    return PCDHeader(fields, count, kind, size)
 
 
 def _numbers(words: list[str], name: str) -> list[int]:
@@ -165,11 +165,11 @@ def _numbers(words: list[str], name: str) -> list[int]:
     return [int(word) for word in words]
 
 
-def _of_words(body: bytes, fields: list[_Field], count: int) -> Array:
+def _of_words(body: bytes, fields: list[PCDField], count: int) -> Array:
     """Return points that are written as words, a line each.
 
     Raises:
-        NotPCD: There are other numbers of them, or one is no number.
+        NotPCD: The count differs, or a word is not a number.
     """
     widths = [field.width for field in fields]
     words = body.split()
@@ -183,7 +183,7 @@ def _of_words(body: bytes, fields: list[_Field], count: int) -> Array:
     try:
         return rows[:, places].astype(np.float64)
     except ValueError as error:
-        raise NotPCD(f"a coordinate is no number: {error}") from error
+        raise NotPCD(f"a coordinate is not a number: {error}") from error
 
 
 def _unpacked(body: bytes, size: int) -> bytes:
