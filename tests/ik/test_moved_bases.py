@@ -133,6 +133,34 @@ def test_all_and_best_take_bases_too():
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_a_path_is_followed_while_the_base_moves():
+    cell, state, _ = scene()
+    arm_alone = cell.ik("tool0", state=state)
+    start = np.array([0.3, 0.2, 0.1, 0.4, 0.6, 0.2])
+    # The base drives by while the tool stays where it is.
+    X = cell.fk("tool0")(start)
+    ways = np.linspace(0.0, 0.3, 31)
+    bases = np.array([arm.Pose.translation(0.0, y, 0.0).matrix() for y in ways])
+    still = np.broadcast_to(X, bases.shape)
+    path = arm_alone.path(still, start=start, bases={"irb2400": bases})
+    assert path.answer.success.all()
+    assert not path.jumps.size
+    np.testing.assert_allclose(
+        bases @ cell.fk("tool0")(path.answer.q), still, atol=1e-5
+    )
+    assert np.ptp(path.answer.q[:, 0]) > 0.1
+    # A base that stands elsewhere is that of a state.
+    placed = cell.ik("tool0", state=state.place("irb2400", bases[-1]))
+    targets = np.stack([arm.Pose.translation(0.0, 0.0, z).matrix() @ X for z in ways])
+    there = {"irb2400": bases[-1]}
+    ours = arm_alone.path(targets, start=start, bases=there)
+    theirs = placed.path(targets, start=start)
+    np.testing.assert_allclose(ours.answer.q, theirs.answer.q, atol=1e-6)
+    assert ours.jumps.tolist() == theirs.jumps.tolist()
+    with pytest.raises(ShapeError, match="does not fit targets of batch"):
+        arm_alone.path(targets[:5], start=start, bases={"irb2400": bases})
+
+
 def test_one_target_at_many_bases_is_a_reach_map():
     cell, state, check = scene()
     _, bases, X = rows()

@@ -178,10 +178,114 @@ def test_points_are_read_from_files(tmp_path):
     np.save(path, SOME)
     assert Points.read(path, 0.02, name="scan") == Points(SOME, 0.02, name="scan")
     path.write_bytes(b"ply")
-    with pytest.raises(ModelError, match="not a file of NPY"):
+    with pytest.raises(ModelError, match="not a file of NPY or PCD"):
         Points.read(path)
     with pytest.raises(FileNotFoundError):
         Points.read(tmp_path / "none.npy")
+
+
+PCD = """# .PCD v0.7 - Point Cloud Data file format
+VERSION 0.7
+FIELDS {fields}
+SIZE {sizes}
+TYPE {types}
+COUNT {counts}
+WIDTH {count}
+HEIGHT 1
+VIEWPOINT 0 0 0 1 0 0 0
+POINTS {count}
+DATA {kind}
+"""
+SCAN = np.array([[0.5, -1.25, 2.0], [np.nan] * 3, [3.0, 0.125, -0.5]], "<f4")
+FIELDS = [("x", "<f4"), ("_", "<u1", 3), ("y", "<f4"), ("z", "<f4"), ("ring", "<u2")]
+
+
+def pcd(kind: str, body: bytes, count: int = 3, **lines: str) -> bytes:
+    said = {
+        "fields": "x _ y z ring",
+        "sizes": "4 1 4 4 2",
+        "types": "F U F F U",
+        "counts": "1 3 1 1 1",
+        **lines,
+    }
+    return PCD.format(kind=kind, count=count, **said).encode() + body
+
+
+def records() -> np.ndarray:
+    rows = np.zeros(3, FIELDS)
+    for k, axis in enumerate("xyz"):
+        rows[axis] = SCAN[:, k]
+    rows["ring"] = 7
+    rows["_"] = 65
+    return rows
+
+
+def packed(whole: bytes, source: bytes) -> bytes:
+    return np.array([len(source), len(whole)], "<u4").tobytes() + source
+
+
+def literal(data: bytes) -> bytes:
+    parts = [data[k : k + 32] for k in range(0, len(data), 32)]
+    return b"".join(bytes([len(part) - 1]) + part for part in parts)
+
+
+def test_points_are_read_from_pcd_files(tmp_path):
+    path = tmp_path / "scan.pcd"
+    kept = Points(SCAN[[0, 2]], 0.02)
+    words = "\n".join(
+        f"{x} 65 65 65 {y} {z} 7" for x, y, z in SCAN.astype(str).tolist()
+    )
+    rows = records()
+    columns = b"".join(np.ascontiguousarray(rows[name[0]]).tobytes() for name in FIELDS)
+    # Nine bytes of 65: one as it is, then eight copied from one byte back.
+    first, after = columns[:12], columns[21:]
+    assert columns[12:21] == b"A" * 9
+    copied = literal(first + b"A") + bytes([6 << 5, 0]) + literal(after)
+    long = bytes([7 << 5, 20, 0])  # 7 + 20 + 2 bytes
+    assert len(columns) == 51
+    for data in (
+        pcd("ascii", words.encode()),
+        pcd("binary", rows.tobytes()),
+        pcd("binary_compressed", packed(columns, literal(columns))),
+        pcd("binary_compressed", packed(columns, copied)),
+    ):
+        path.write_bytes(data)
+        assert Points.read(path, 0.02) == kept
+    zeros = {"fields": "x y z", "sizes": "4 4 4", "types": "F F F", "counts": "1 1 1"}
+    whole = bytes(12 * 5)
+    source = literal(bytes(2)) + long + literal(bytes(len(whole) - 31))
+    path.write_bytes(pcd("binary_compressed", packed(whole, source), 5, **zeros))
+    assert np.array_equal(Points.read(path).centres, np.zeros((5, 3)))
+
+
+FAULTY = [
+    (pcd("text", b""), "stored as 'text'"),
+    (pcd("binary", b"123"), "ends after 3 of"),
+    (pcd("binary", b"", fields="a b c d e"), "no x, y and z"),
+    (pcd("binary", b"", fields="x _ y y ring"), "one twice"),
+    (pcd("binary", b"", sizes="4 1 4 4"), "differ in length"),
+    (pcd("binary", b"", sizes="3 1 4 4 2"), "3 bytes each"),
+    (pcd("binary", b"", sizes="4 1 4 4 -2"), "not of whole numbers"),
+    (pcd("binary", b"", counts="2 3 1 1 1"), "'x' has 2 numbers"),
+    (pcd("ascii", b"1 2 3"), "3 words"),
+    (pcd("ascii", b"a 1 1 1 b c 7", 1), "a coordinate is not a number"),
+    (pcd("binary_compressed", b"123"), "ends before its points"),
+    (pcd("binary_compressed", packed(b"1", b"")), "its header says 51"),
+    (pcd("binary_compressed", packed(bytes(51), b"\x40\x07")), "bytes are faulty"),
+    (pcd("binary_compressed", packed(bytes(51), b"\x00\x00\xe0")), "end early"),
+    (pcd("binary_compressed", packed(bytes(51), b"\x00\x00")), "ends after 1 of"),
+    (pcd("binary", b"", 4_000_000_000), "ends after 0 of"),
+    (b"# .PCD v0.7\nFIELDS x y z\n", "has no line SIZE"),
+]
+
+
+@pytest.mark.parametrize(("data", "message"), FAULTY)
+def test_faulty_pcd_files_are_refused(tmp_path, data: bytes, message: str):
+    path = tmp_path / "scan.pcd"
+    path.write_bytes(data)
+    with pytest.raises(ModelError, match="is a faulty PCD file") as error:
+        Points.read(path)
+    assert message in str(error.value)
 
 
 def test_clouds_are_drawn():

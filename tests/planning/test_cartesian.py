@@ -376,6 +376,8 @@ BAD: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
     ([[1, 0, 1]], {"joints": ["elbow"]}, UnknownName, "no joint named 'elbow'"),
     ([[1, 0, 1]], {"relative_to": "table"}, UnknownName, "no frame named 'table'"),
     ([[1, 0, 1]], {"check": 5}, ModelError, "check= takes a collision check"),
+    ([[1, 0, 1]], {"rotation": "z"}, ModelError, "leaves two rotations free"),
+    ([[1, 0, 1]], {"rotation": "w"}, ModelError, "rotation= takes letters of"),
 ]
 
 
@@ -477,3 +479,157 @@ def test_times_need_no_limit_of_the_tool(robot: arm.Cell):
             ask("x")  # pyright: ignore
     with pytest.raises(ModelError, match="below= is a number above 0"):
         path.singular_stretches(np.nan)
+
+
+@pytest.mark.parametrize("rotation", ["xy", "yz", ""])
+def test_a_tool_may_spin_or_turn_freely(robot: arm.Cell, rotation: str):
+    """Bounds hold for the directions that count, and free joints take part."""
+    X = robot.fk("tool0")(START)
+    last = moved(X, [0.0, 0.3, 0.1], [0.1, 0.2, 0.0])
+    spun = last.copy()
+    free = {"xy": 2, "yz": 0, "": 2}[rotation]
+    spun[:3, :3] = last[:3, :3] @ rotation_about(free, 3.0)
+    path = robot.line("tool0", [spun], start=START, rotation=rotation)
+    assert path.success, str(path)
+    assert path.proven
+    poses, S, rows = tracked(robot, path)
+    Y = path.poses(S)
+    apart = np.linalg.norm((poses - Y)[:, :3, 3], axis=1)
+    assert (apart <= path.bounds[rows, 0] + 1e-12).all()
+    if rotation:
+        # The axis goes straight from its direction to that of the target.
+        first, axis = X[:3, free], poses[:, :3, free]
+        tilt = np.arccos(np.clip(first @ last[:3, free], -1.0, 1.0))
+        normal = np.cross(first, last[:3, free]) / np.sin(tilt)
+        angle = tilt * S / path.length
+        expected = np.cos(angle)[:, None] * first + np.sin(angle)[:, None] * np.cross(
+            normal, first
+        )
+        chord = np.linalg.norm(axis - expected, axis=1)
+        angles = 2.0 * np.arcsin(0.5 * chord)
+        assert (angles <= path.bounds[rows, 1] + 1e-12).all()
+        assert 0.0 < path.deviation[1] <= 1e-4
+        assert angles.max() > 0.5 * path.deviation[1]
+    else:
+        assert path.deviation[1] == 0.0
+
+
+def rotation_about(axis: int, angle: float) -> np.ndarray:
+    return rotation(angle * np.eye(3)[axis])
+
+
+def test_a_tool_that_may_spin_is_not_singular_where_its_wrist_is(robot: arm.Cell):
+    """Axes 4 and 6 of the wrist are one, and the tool's axis is another."""
+    through = np.array([0.3, 0.2, 0.1, 0.4, 0.0, 0.2])
+    X = robot.fk("tool0")(through)
+    path = robot.line("tool0", [moved(X, [0.1, 0.0, 0.0])], start=through)
+    spins = robot.line(
+        "tool0", [moved(X, [0.1, 0.0, 0.0])], start=through, rotation="yz"
+    )
+    assert path.singular_values[0] < 1e-6
+    assert spins.singular_values[0] > 1e-2
+
+
+def test_motions_keep_limits_of_jerk_and_the_speed_of_the_tool(robot: arm.Cell):
+    fk = robot.fk("tool0")
+    X = fk(START)
+    segments = [X[:3, 3] + [0.0, 0.3, 0.0], X[:3, 3] + [0.1, 0.3, 0.0]]
+    path = robot.line("tool0", segments, start=START)
+    motion = path.timed(speed=0.25, acceleration=10.0, jerk=60.0)
+    samples = motion.sampled(rate=1000)
+    assert 0.99 * 60.0 < np.abs(samples.qddd).max() < 1.001 * 60.0
+    assert np.abs(samples.qdd).max() < 1.001 * 10.0
+    speeds = np.linalg.norm(np.diff(fk(samples.q)[:, :3, 3], axis=0), axis=1) * 1000
+    assert 0.99 * 0.25 < speeds.max() < 1.001 * 0.25
+    # It rests at the corner, without a jump of acceleration.
+    k = int(np.argmin(np.abs(samples.q - path.q[path.corners[0]]).sum(axis=1)))
+    assert np.abs(samples.qdd[k]).max() < 60.0 * 2e-3
+
+
+@pytest.fixture(scope="module")
+def among_boxes(robot: arm.Cell) -> arm.Cell:
+    """A cell with a box in the way of a ball on the tool."""
+    X = robot.fk("tool0")(START)
+    solids = {
+        "box": arm.shapes.Box(size=(0.1, 0.1, 0.1)),
+        "ball": arm.shapes.Sphere(radius=0.02),
+    }
+    box, ball = (
+        arm.Manipulator(name=name, links=[arm.Link(name="body", collisions=[solid])])
+        for name, solid in solids.items()
+    )
+    at = arm.Pose.translation(*(X[:3, 3] + [0.0, 0.25, 0.0]))
+    return robot.add(box, pose=at).add(ball, on="tool0")
+
+
+def test_a_planner_leads_around_what_touches(among_boxes: arm.Cell):
+    cell, check = among_boxes, among_boxes.collision()
+    X = cell.fk("tool0")(START)
+    target = moved(X, [0.0, 0.5, 0.0])
+    path = cell.line("tool0", [target], start=START, check=check)
+    planner = cell.planner(check)
+    around = planner.along(path)
+    assert around.success
+    assert around.proven
+    first, plan, last = around.parts
+    assert isinstance(first, arm.CartesianPath)
+    assert isinstance(plan, arm.Plan)
+    assert isinstance(last, arm.CartesianPath)
+    np.testing.assert_array_equal(plan.q[[0, -1]], [first.q[-1], last.q[0]])
+    np.testing.assert_array_equal(first.q, path.q)
+    np.testing.assert_array_equal(around.left, [[first.s[-1], last.s[0]]])
+    assert last.s[-1] == path.length
+    np.testing.assert_array_equal(last.at(path.length), last.q[-1])
+    assert check.motion(first.q[:-1], first.q[1:]).free.all()
+    assert check.motion(last.q[:-1], last.q[1:]).free.all()
+    assert not check.motion(first.q[-1], last.q[0]).free
+    motion = around.timed(speed=0.3, acceleration=10.0, jerk=100.0)
+    samples = motion.sampled(rate=500)
+    assert not check(samples.q).any()
+    np.testing.assert_allclose(motion.q[-1], last.q[-1], atol=1e-12)
+    assert np.abs(samples.qddd).max() < 1.001 * 100.0
+    assert "detour from s = 0.15" in str(around)
+    # Without a check the planner's decides, and what is free is all of the way.
+    alone = planner.along(cell.line("tool0", [target], start=START))
+    np.testing.assert_array_equal(alone.left, around.left)
+    free = cell.line("tool0", [moved(X, [0.0, 0.1, 0.0])], start=START)
+    (whole,) = planner.along(free).parts
+    np.testing.assert_array_equal(whole.q, free.q)
+
+
+def test_what_no_planner_leads_around_says_why(among_boxes: arm.Cell, robot: arm.Cell):
+    cell, check = among_boxes, among_boxes.collision()
+    X = cell.fk("tool0")(START)
+    planner = cell.planner(check)
+    inside = cell.line("tool0", [moved(X, [0.0, 0.25, 0.0])], start=START, check=check)
+    around = planner.along(inside)
+    assert not around.success
+    assert around.parts[-1].reason is arm.PlanReason.GOAL_TOUCHES
+    with pytest.raises(StateError, match="has no times: <Plan: GOAL_TOUCHES"):
+        around.timed(acceleration=1.0)
+    far = cell.line("tool0", [moved(X, [0.0, 0.5, 3.0])], start=START)
+    around = planner.along(far)
+    assert not around.success
+    assert around.parts[-1].reason == far.reason
+    wrong: Any = inside.q
+    with pytest.raises(ModelError, match=r"takes a path of cell\.line"):
+        planner.along(wrong)
+    with pytest.raises(ModelError, match="another cell"):
+        robot.planner(robot.collision()).along(inside)
+
+
+def test_joints_that_a_line_leaves_stay_on_detours():
+    cell = arm.example("ur10_on_rail")
+    joints = [n for n in cell.joint_names if n != "track/carriage"]
+    start = np.array([0.3, -1.2, 1.4, 0.3, 0.8, 0.3])
+    X = cell.fk("ur10/tool0", joints=joints)(start)
+    target = moved(X, [0.0, 0.3, 0.0])
+    free = cell.line("ur10/tool0", [target], start=start, joints=joints)
+    middle = arm.Pose.translation(*free.poses(0.5 * free.length)[:3, 3])
+    ball = arm.shapes.Sphere(radius=0.03, pose=middle)
+    check = cell.collision().with_obstacles({"ball": ball})
+    around = cell.planner(check).along(free, timeout=10.0)
+    assert around.success, str(around)
+    assert len(around.parts) == 3
+    motion = around.timed(acceleration=5.0, velocity=np.full(len(joints), 2.0))
+    assert motion.joint_names == tuple(joints)

@@ -10,8 +10,11 @@ import pytest
 
 import armillary as arm
 from armillary.errors import ModelError, ShapeError, UnknownName
+from armillary.ik.search_step import step_program
 from armillary.planning.constraint import Manifold
 from armillary.planning.planned_cell import PlannedCell
+from armillary.planning.region import region_of
+from armillary.planning.surface_trees import SurfaceTree
 from ball_arm import (
     BALL,
     BALLS,
@@ -196,6 +199,60 @@ def test_two_frames_keep_their_place_to_each_other():
     assert plan and plan.proven and len(plan.q) > 2
     far, angle = slips(dense(plan.q, 100))
     assert far.max() < 1e-3 and angle.max() < 1e-2
+
+
+def test_two_arms_that_hold_a_part_move_far():
+    planned = two_arms()
+    hold = arm.FrameConstraint(TOOLS[0], relative_to=TOOLS[1])
+    surface = terms_of(planned).manifold([hold], HELD, HELD[None], None)
+    rng = np.random.default_rng(0)
+    Q, is_done = surface.project(rng.uniform(surface.lower, surface.upper, (80, 12)))
+    assert is_done.mean() > 0.9
+    Q = Q[is_done]
+    far, angle = slips(Q)
+    assert far.max() < 1e-8 and angle.max() < 1e-7
+    assert ((surface.lower <= Q) & (surface.upper >= Q)).all()
+    Q = Q[~planned.check(Q)]
+    # Most others are in regions that joint limits separate from each other.
+    plan = planned(Q[2], Q[3], constraints=[hold], timeout=20.0)
+    assert plan and plan.proven
+    assert np.ptp(plan.q, axis=0).max() > 2.0
+    inner = dense(plan.q, 20)
+    far, angle = slips(inner)
+    assert far.max() < 1e-3 and angle.max() < 1e-2
+    assert not planned.check(inner).any()
+
+
+def test_projections_keep_fixed_joints_and_are_compiled_once(monkeypatch):
+    planned = two_arms()
+    hold = arm.FrameConstraint(TOOLS[0], relative_to=TOOLS[1])
+    bounds = {"left/joint_1": (0.0, 0.5)}
+    region = region_of(planned.check.cell, HELD, ["right/joint_2"], bounds)
+    traced = []
+    monkeypatch.setattr(
+        "armillary.ik.numeric.step_program",
+        lambda *args, **more: traced.append(args) or step_program(*args, **more),
+    )
+    for shift in (0.0, 0.1):
+        aside = HELD + shift
+        surface = terms_of(planned).manifold([hold], aside, aside[None], region)
+        rng = np.random.default_rng(0)
+        Q, is_done = surface.project(aside + 0.1 * rng.standard_normal((20, 12)))
+        assert is_done.any()
+        assert (Q[:, 7] == HELD[7]).all()
+        assert ((Q[is_done, 0] >= 0.0) & (Q[is_done, 0] <= 0.5)).all()
+    assert len(traced) <= 1
+
+
+def test_nodes_behind_a_motion_that_touches_are_left_out():
+    tree = SurfaceTree(np.zeros((1, 2)), np.ones(2))
+    a, b = tree.grow(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([0, 0]))
+    (c,) = tree.grow(np.array([[2.0, 0.0]]), np.array([a]))
+    (d,) = tree.grow(np.array([[3.0, 0.0]]), np.array([c]))
+    assert tree.way_to(d) == [0, a, c, d]
+    tree.leave_out(int(a))
+    assert tree.is_left_out[: tree.count].tolist() == [False, True, False, True, True]
+    assert tree.nearest(np.array([[3.0, 0.1], [0.1, 0.9]])).tolist() == [0, b]
 
 
 def test_what_moving_frames_slip_between_samples_is_found():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import pickle
+import signal
 from itertools import pairwise
 
 import numpy as np
@@ -242,6 +243,46 @@ def test_a_shut_room_is_not_left():
     assert plan.success or plan.reason is arm.PlanReason.NOT_FOUND
     if plan.success:
         assert not check(dense(plan.q, 400)).any()
+
+
+class Stopped(Exception):
+    """What a signal raises."""
+
+
+def test_a_search_without_an_end_can_be_interrupted():
+    """Without that it would fill its trees first, and return."""
+    walls = [at(Box, 2.1, y, 0.0, size=(4.0, 0.05, 6.0)) for y in (0.25, -0.25)]
+    cell = cell_of(walls)
+    planner = cell.planner(cell.collision(), nodes=1_000_000)
+    start, goal = np.zeros(4), np.array([2.5, 0.0, 0.0, 0.0])
+    near = np.array([0.05, 0.2, -0.3, 0.1])
+    usual = planner(start, near)  # which compiles
+    assert usual.success
+
+    def stop(*_):
+        raise Stopped
+
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        for _ in range(8):
+            signal.setitimer(signal.ITIMER_REAL, 0.1)
+            with pytest.raises(Stopped):
+                planner(start, goal, timeout=None)
+            # What was interrupted does not work on in the memory of the next one.
+            assert (planner(start, near).q == usual.q).all()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_ways_are_the_same_in_another_thread(monkeypatch: pytest.MonkeyPatch):
+    planner = planner_of_balls()
+    usual = [planner(*ends, timeout=9.0) for ends in problems(planner.check, 6)]
+    monkeypatch.setattr("armillary.planning.loop.UNINTERRUPTED", 0)
+    again = [planner(*ends, timeout=9.0) for ends in problems(planner.check, 6)]
+    for one, other in zip(usual, again, strict=True):
+        assert (one.q == other.q).all()
+        assert (one.edges, one.checks) == (other.edges, other.checks)
 
 
 def test_a_motion_of_no_length_is_a_way():

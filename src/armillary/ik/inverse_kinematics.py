@@ -446,6 +446,7 @@ class InverseKinematics:
         start: Any = None,
         arm_angle: Any = None,
         redundancy: Mapping[str, Any] | None = None,
+        bases: Mapping[str, Any] | None = None,
         tolerance: Tolerance = TOLERANCE,
         method: str | None = None,
         largest_step: float = 0.5,
@@ -466,6 +467,7 @@ class InverseKinematics:
                 from them, it counts as a jump.
             arm_angle: As for a call, shape () or (k,); by default it is free.
             redundancy: As for a call, each of shape () or (k,); by default it is free.
+            bases: As for a call: where bases stand at each pose.
             tolerance: As for a call.
             method: As for a call; by default both.
             largest_step: A joint that moves by more between neighbours has jumped in
@@ -493,9 +495,11 @@ class InverseKinematics:
             explain=explain,
             avoid=self.avoid,
         )
-        forms = self._forms(method, arm_angle, redundancy)
         if len(query.batch) != 1:
             raise ShapeError(f"A path is one sequence of targets, not {query.batch}.")
+        if bases is not None:
+            query = with_bases(self._problem, query, bases)
+        forms = self._forms(method, arm_angle, redundancy)
         planner = PathPlanner(forms, self.numeric, query, largest_step)
         came = None
         if start is not None:

@@ -10,20 +10,25 @@ import numpy.typing as npt
 
 from armillary.collision.check import CollisionCheck
 from armillary.errors import ModelError, ShapeError, quote
-from armillary.ik.avoidance import check_of_same
 from armillary.ik.factory import solver_of
 from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.ik.query import as_vectors, check_tolerance
 from armillary.ik.targets import as_matrices
 from armillary.kernel.arguments import positive_number
 from armillary.kinematics.kernels import Joints
-from armillary.kinematics.state import State, bound_state, home
+from armillary.kinematics.state import State
 from armillary.model.mount import WORLD
 from armillary.model.workcell import Workcell
 from armillary.planning.cartesian_path import CartesianPath, Tool
+from armillary.planning.constraint import rotation_directions
 from armillary.planning.follower import MOST_SAMPLES, ToolFollower
 from armillary.planning.segments import Arc, Line, Segment, length_of
-from armillary.planning.tool_curve import Blend, ToolCurve, curve_through
+from armillary.planning.tool_curve import (
+    Blend,
+    Directions,
+    ToolCurve,
+    curve_through,
+)
 
 __all__ = ["line"]
 
@@ -55,6 +60,7 @@ def line(  # noqa: PLR0913
     relative_to: str = WORLD,
     joints: Joints = None,
     state: State | None = None,
+    rotation: str = "xyz",
     tolerance: Tolerance = TOLERANCE,
     step: float | None = None,
     check: CollisionCheck | None = None,
@@ -83,10 +89,12 @@ def line(  # noqa: PLR0913
         joints: Names of the n joints that may move, in the order of q; the others stay
             at home, or as in `state`. By default all.
         state: Whose attachments, moved bases and other joints count.
+        rotation: About which of the tool's axes its rotation counts, as for `Cell.ik`:
+            all; two, so that it may spin about the third; or none.
         tolerance: How far from the curve the frame may be [m, rad].
         step: The largest distance of samples [m]; by default the tolerance decides.
         check: A check such as `cell.collision(state)`, of the same state: the path ends
-            where its links touch.
+            where its links touch, see `Planner.along`.
 
     Returns:
         The path; where it cannot be followed to its end, as far as it can, with a
@@ -96,9 +104,10 @@ def line(  # noqa: PLR0913
         UnknownName: A frame or joint does not exist.
         ShapeError: An array does not fit.
         ModelError: Targets make no curve: there is one point alone, a segment has no
-            length, points of an arc are on a line, or blends do not fit; or the check
-            is of another cell or state.
+            length, points of an arc are on a line, or blends do not fit; the check is
+            of another cell or state; or `rotation` names one axis alone.
     """
+    directions = rotation_directions(rotation)
     check_tolerance(tolerance)
     if min(tolerance) < LEAST_TOLERANCE:
         raise ModelError(
@@ -112,36 +121,23 @@ def line(  # noqa: PLR0913
         joints=joints,
         state=state,
         position="xyz",
-        rotation="xyz",
+        rotation=rotation,
         axes="target",
     )
+    tool = Tool(cell, frame, relative_to, solver.joints, state, directions)
     if check is not None:
-        now = home(cell) if state is None else bound_state(cell, state)
-        _check_check(check, cell, now)
-    tool = Tool(cell, frame, relative_to, solver.joints, state)
+        tool.accept(check)
     came = None if start is None else _start(solver, start)
     blends = Blend(length_of("blend", blend), None)
     if blend_deviation is not None:
         blends = blends._replace(
             deviation=length_of("blend_deviation", blend_deviation)
         )
-    curve, numbers = _curve(solver, targets, came, blends)
+    curve, numbers = _curve(solver, targets, came, blends, directions)
     most = math.inf if step is None else positive_number("step=", step)
     _check_size(curve, most)
     follower = ToolFollower(solver, tool, curve, tolerance, most)
     return follower.path(came, check, numbers)
-
-
-def _check_check(check: CollisionCheck, cell: Workcell, state: State) -> None:
-    """Refuse a check of another cell or state.
-
-    Raises:
-        ModelError: It is one, or something else.
-    """
-    try:
-        check_of_same(check, cell, state)
-    except ModelError as error:
-        raise ModelError(str(error).replace("avoid=", "check=")) from None
 
 
 def _start(solver: InverseKinematics, given: Any) -> Array:
@@ -163,7 +159,11 @@ def _start(solver: InverseKinematics, given: Any) -> Array:
 
 
 def _curve(
-    solver: InverseKinematics, targets: Any, start: Array | None, blend: Blend
+    solver: InverseKinematics,
+    targets: Any,
+    start: Array | None,
+    blend: Blend,
+    directions: Directions,
 ) -> tuple[ToolCurve, list[int]]:
     """Return the curve, and which target each of its segments leads to.
 
@@ -184,7 +184,7 @@ def _curve(
         segments, numbers = segments[1:], numbers[1:]
     else:
         first = np.asarray(solver.numeric.problem.fk(start)[0])
-        if segments and _is_at(segments[0], first):
+        if segments and _is_at(segments[0], first, directions):
             segments, numbers = segments[1:], numbers[1:]
     if not segments:
         raise ModelError(
@@ -193,7 +193,7 @@ def _curve(
         )
     pairs = zip(numbers, segments, strict=True)
     names = [f"Target {k} ({type(each).__name__})" for k, each in pairs]
-    return curve_through(first, segments, names, blend), numbers
+    return curve_through(first, segments, names, blend, directions), numbers
 
 
 def _check_size(curve: ToolCurve, step: float) -> None:
@@ -216,11 +216,12 @@ def _check_size(curve: ToolCurve, step: float) -> None:
         )
 
 
-def _is_at(segment: Segment, X: Array) -> bool:
+def _is_at(segment: Segment, X: Array, directions: Directions) -> bool:
     """Return whether a segment is a line that ends where the tool is."""
     if not isinstance(segment, Line) or segment.to.shape != (4, 4):
         return False
-    return bool(np.abs(segment.to - X).max() <= SAME_POSE)
+    apart = np.abs(segment.to - X)[:, [*directions, 3]]
+    return bool(apart.max() <= SAME_POSE)
 
 
 def _segments(targets: Any) -> list[Segment]:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Final, NamedTuple, final
+from typing import Any, Final, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ShapeError, StateError
+from armillary.collision.check import CollisionCheck
+from armillary.errors import ModelError, ShapeError, StateError
+from armillary.ik.avoidance import check_of_same
 from armillary.ik.reason import Reason
 from armillary.kernel.arguments import numbers_of, positive_number
 from armillary.kinematics.ending import Ending
 from armillary.kinematics.questions import jacobian
-from armillary.kinematics.state import State
+from armillary.kinematics.state import State, bound_state, home
 from armillary.model.workcell import Workcell
-from armillary.planning.tool_curve import LEVER, ToolCurve
+from armillary.planning.tool_curve import LEVER, Directions, ToolCurve
 from armillary.trajectories.motion import Motion
 from armillary.trajectories.time_path import time_path
 
@@ -63,6 +65,8 @@ class Tool(NamedTuple):
         relative_to: The frame in which the curve is given.
         joints: Names of the joints in q.
         state: Whose attachments and other joints count; None for the cell at home.
+        directions: Which of its axes have directions that count: all, one about which
+            it may spin, or none.
     """
 
     cell: Workcell
@@ -70,17 +74,53 @@ class Tool(NamedTuple):
     relative_to: str
     joints: tuple[str, ...]
     state: State | None
+    directions: Directions = (0, 1, 2)
 
     def jacobian(self, q: Array) -> Array:
-        """Return its Jacobian: q [m or rad], shape (..., n), to (..., 6, n)."""
+        """Return what counts of its Jacobian, in its own axes, shape (..., r, n).
+
+        q: Joint positions [m or rad], shape (..., n).
+        """
         kernel = jacobian(
             self.cell,
             self.frame,
             relative_to=self.relative_to,
+            axes=self.frame,
             joints=self.joints,
             state=self.state,
         )
-        return np.asarray(kernel(q))
+        J = np.asarray(kernel(q))
+        if len(self.directions) > 1:
+            return J
+        # A turn about the axis whose direction counts does not change that.
+        turns = [
+            3 + k for k in range(3) if self.directions and k not in self.directions
+        ]
+        return J[..., [0, 1, 2, *turns], :]
+
+    def accept(self, check: CollisionCheck) -> None:
+        """Refuse a check of another cell or state.
+
+        Raises:
+            ModelError: It is one, or something else.
+        """
+        now = home(self.cell) if self.state is None else self.state
+        try:
+            check_of_same(check, self.cell, bound_state(self.cell, now))
+        except ModelError as error:
+            raise ModelError(str(error).replace("avoid=", "check=")) from None
+
+    @property
+    def rest(self) -> Array:
+        """Return where all joints of the cell are that do not move, shape (N,)."""
+        now = home(self.cell) if self.state is None else self.state
+        return bound_state(self.cell, now).q
+
+    def whole(self, q: Array) -> Array:
+        """Return positions of all joints of the cell: (k, n) to (k, N)."""
+        whole = np.tile(self.rest, (len(q), 1))
+        whole[:, [self.cell.joint(name) for name in self.joints]] = q
+        return whole
 
 
 class Stretch(NamedTuple):
@@ -122,7 +162,7 @@ class CartesianPath:
         curve: The poses that it follows.
         corners: Samples at which the direction changes suddenly, so that the tool must
             stop there, shape (c,).
-        targets: Numbers of the segments of the curve among the targets, shape (m,).
+        unchecked: Where links touch, the path as it would be without a check.
     """
 
     q: Array
@@ -136,6 +176,7 @@ class CartesianPath:
     tool: Tool
     curve: ToolCurve
     corners: npt.NDArray[np.int64]
+    unchecked: CartesianPath | None = None
 
     @property
     def success(self) -> bool:
@@ -192,9 +233,12 @@ class CartesianPath:
         """
         given = numbers_of("s", s)
         end = float(self.s[-1]) if len(self.s) else -np.inf
+        first = float(self.s[0]) if len(self.s) else 0.0
         slack = 1e-12 * self.length
-        if not ((given >= -slack) & (given <= end + slack)).all():
-            raise ShapeError(f"This path has parameters from 0 to {end:.6g} m.")
+        if not ((given >= first - slack) & (given <= end + slack)).all():
+            raise ShapeError(
+                f"This path has parameters from {first:.6g} to {end:.6g} m."
+            )
         flat = given.ravel()
         columns: list[Array] = [np.interp(flat, self.s, column) for column in self.q.T]
         return np.stack(columns, axis=-1).reshape(*given.shape, self.q.shape[1])
@@ -233,6 +277,7 @@ class CartesianPath:
         tool_acceleration: float = np.inf,
         velocity: npt.ArrayLike | None = None,
         acceleration: npt.ArrayLike | None = None,
+        jerk: npt.ArrayLike | None = None,
     ) -> Motion:
         """Return the fastest motion along the path within limits.
 
@@ -245,6 +290,7 @@ class CartesianPath:
             tool_acceleration: Its greatest acceleration along the path [m/s^2].
             velocity: The greatest rates of the joints, as for `cell.time_path`.
             acceleration: Their greatest accelerations, likewise.
+            jerk: Their greatest jerks, likewise; by default not limited.
 
         Raises:
             StateError: The path does not succeed, or limits leave no speed at a point.
@@ -255,19 +301,39 @@ class CartesianPath:
             raise StateError(f"This path has no times: {self}.")
         edges = [0, *self.corners.tolist(), len(self.q) - 1]
         rates = speed, tool_acceleration
+        limits: dict[str, Any] = {"velocity": velocity, "acceleration": acceleration}
+        limits["jerk"] = jerk
         first, *others = (
-            self._timed_part(slice(a, b + 1), rates, velocity, acceleration)
-            for a, b in pairwise(edges)
+            self._timed_part(slice(a, b + 1), rates, limits) for a, b in pairwise(edges)
         )
         motion, state = first.then(*others), self.tool.state
         return motion if state is None else motion.bound(state)
+
+    def part(self, first: int, last: int) -> CartesianPath:
+        """Return the path from one sample to another.
+
+        Args:
+            first: The number of the first sample.
+            last: That of the last one, which is a part of it, too.
+        """
+        corners = self.corners - first
+        inner = (corners > 0) & (corners < last - first)
+        whole = last == len(self.q) - 1
+        return replace(
+            self,
+            q=self.q[first : last + 1],
+            s=self.s[first : last + 1],
+            bounds=self.bounds[first:last],
+            corners=corners[inner],
+            reason=self.reason if whole else LineReason.FOLLOWED,
+            where=self.where if whole else float(self.s[last]),
+        )
 
     def _timed_part(
         self,
         part: slice,
         path_rates: tuple[float, float],
-        velocity: npt.ArrayLike | None,
-        acceleration: npt.ArrayLike | None,
+        limits: dict[str, Any],
     ) -> Motion:
         """Return the motion between two corners."""
         q, s = self.q[part], self.s[part]
@@ -275,8 +341,7 @@ class CartesianPath:
             self.tool.cell,
             q,
             at=s,
-            velocity=velocity,
-            acceleration=acceleration,
+            **limits,
             path_rates=path_rates,
             intervals=max(2, -(-INTERVALS // (len(s) - 1))),
             joints=self.tool.joints,
@@ -286,8 +351,9 @@ class CartesianPath:
         return f"<CartesianPath: {self}>"
 
     def __str__(self) -> str:
-        count = f"{len(self.q)} samples along {self.length:.6g} m"
         if self.success:
+            along = f"{self.s[-1] - self.s[0]:.6g} m"
+            count = f"{len(self.q)} samples along {along}"
             distance, angle = self.deviation
             how = "proven" if self.proven else "measured"
             return f"{count}, {how} to be within {distance:.2g} m and {angle:.2g} rad"
@@ -299,8 +365,8 @@ class CartesianPath:
 
 
 def least_singular_values(J: Array) -> Array:
-    """Return the least singular value of Jacobians (k, 6, n), lengths in LEVER."""
-    scaled = J / np.array([LEVER] * 3 + [1.0] * 3)[:, None]
+    """Return the least singular value of Jacobians (k, r, n), lengths in LEVER."""
+    scaled = J / np.array([LEVER] * 3 + [1.0] * 3)[: J.shape[1], None]
     if not len(J):
         return np.zeros(0)
     return np.asarray(np.linalg.svd(scaled, compute_uv=False)[:, -1], np.float64)

@@ -26,7 +26,10 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, ShapeError
-from armillary.kinematics.kernels import chosen_axes
+from armillary.ik.numeric import NumericSearch
+from armillary.ik.problem import Goal, IKProblem
+from armillary.ik.query import query_of
+from armillary.kinematics.kernels import chosen_axes, selection_of
 from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.questions import fk, jacobian
 from armillary.kinematics.speed_bounds import (
@@ -35,11 +38,12 @@ from armillary.kinematics.speed_bounds import (
     zero_product,
 )
 from armillary.kinematics.state import State, bound_state
+from armillary.model.fields import kept_few
 from armillary.model.workcell import WORLD, Workcell
 from armillary.planning.frame_chain import FrameChain, second_bounds
 from armillary.spatial.pose import Pose
 
-__all__ = ["FrameConstraint", "Manifold"]
+__all__ = ["FrameConstraint", "Manifold", "rotation_directions", "tilt"]
 
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
@@ -114,11 +118,7 @@ class FrameConstraint:
             ShapeError: The target or the box have another shape.
         """
         chosen_axes(self.position, "position")
-        if sum(chosen_axes(self.rotation, "rotation")) == 1:
-            raise ModelError(
-                f"rotation='{self.rotation}' leaves two rotations free, which is "
-                "not supported; name two axes to let it spin about the third."
-            )
+        rotation_directions(self.rotation)
         for name in ("distance", "angle"):
             value = getattr(self, name)
             if not (np.isfinite(value) and value > 0.0):
@@ -151,6 +151,26 @@ class FrameConstraint:
         )
         box = " in a box" if self.box is not None else ""
         return f"'{self.frame}' to '{self.relative_to}'{box}: {axes}".rstrip(": ")
+
+
+def rotation_directions(rotation: str) -> tuple[int, ...]:
+    """Return which of a frame's axes have directions that count: all, one or none.
+
+    Args:
+        rotation: The axes about which rotations count.
+
+    Raises:
+        ModelError: It names one axis alone, or is something else.
+    """
+    counts = chosen_axes(rotation, "rotation")
+    if sum(counts) == 1:
+        raise ModelError(
+            f"rotation='{rotation}' leaves two rotations free, which is not supported; "
+            "name two axes to let it spin about the third."
+        )
+    if sum(counts) == TWO:
+        return (counts.index(False),)
+    return (0, 1, 2) if all(counts) else ()
 
 
 def matrix_of(target: Any) -> Array:
@@ -204,7 +224,8 @@ class _Bound:
         self.counts = np.array(chosen_axes(asked.position, "position"))
         turns = np.array(chosen_axes(asked.rotation, "rotation"))
         self.turns = turns
-        self.spin = int(np.argmin(turns)) if turns.sum() == TWO else -1
+        directions = rotation_directions(asked.rotation)
+        self.spin = directions[0] if len(directions) == 1 else -1
         box = (-np.inf, np.inf) if asked.box is None else np.array(asked.box, float)
         self.lower, self.upper = (np.broadcast_to(each, 3) for each in box)
 
@@ -219,7 +240,7 @@ class _Bound:
         relative = np.einsum("ji,kjl->kil", turn, R)
         angular = np.zeros_like(linear)
         if self.spin >= 0:
-            angular = _tilt(relative, self.spin)
+            angular = tilt(relative, self.spin)
         elif self.turns.any():
             angular = _turn(relative)
         distance, angle, reach = (
@@ -259,7 +280,7 @@ def _turn(R: Array) -> Array:
     return along * angle[:, None]
 
 
-def _tilt(R: Array, spin: int) -> Array:
+def tilt(R: Array, spin: int) -> Array:
     """Return the turns of an axis from a target to where it is, shape (k, 3)."""
     now, following, last = R[:, :, spin], (spin + 1) % 3, (spin + 2) % 3
     w = np.zeros_like(now)  # the axis times `now`
@@ -341,11 +362,88 @@ class Manifold:
             Q: Joint positions [m or rad], shape (k, n).
         """
         found = np.clip(Q, self.lower, self.upper)
-        done = np.zeros(len(Q), np.bool_)
+        search = self._search
+        if search is None or not len(Q):
+            return self._by_newton(found)
+        problem = search.problem
+        inputs = list(problem.selection.inputs)
+        count = len(problem.goals)
+        poses = self._targets if count > 1 else self._targets[0]
+        targets = np.broadcast_to(poses, (len(Q), *poses.shape))
+        query = query_of(
+            problem,
+            targets,
+            seed=found[:, inputs],
+            tolerance=(SNUG, SNUG),
+            explain=False,
+        )
+        reached = search.projected(query)
+        q = found.copy()
+        q[:, inputs] = reached.q[:, 0]
+        is_within = ((q >= self.lower) & (q <= self.upper)).all(axis=1)
+        done = reached.success[:, 0] & is_within
+        if not is_within.all():  # limits of the search are those of the cell
+            beyond = np.flatnonzero(~is_within)
+            q[beyond], done[beyond] = self._by_newton(found[beyond])
+        return q, done
+
+    @cached_property
+    def _moved(self) -> list[tuple[_Bound, Goal]]:
+        """Return the constraints that joints can change, as goals."""
+        tree = bound_state(self.cell, self.state).tree
+        moving = {int(k) for k in np.flatnonzero(self.upper > self.lower)}
+        found: list[tuple[_Bound, Goal]] = []
+        for one in self.parts:
+            asked = one.asked
+            ends = self.cell.frame(asked.frame), self.cell.frame(asked.relative_to)
+            if moving.isdisjoint(tree.moving_joints(tree.between(list(ends)))):
+                continue
+            position = chosen_axes(asked.position, "position")
+            rotation = chosen_axes(asked.rotation, "rotation")
+            goal = Goal(*ends, position, rotation)
+            found.append((one, goal))
+        return found
+
+    @cached_property
+    def _targets(self) -> Array:
+        """Return the targets of goals, shape (m, 4, 4)."""
+        return np.stack([one.target for one, _ in self._moved])
+
+    @cached_property
+    def _search(self) -> NumericSearch | None:
+        """Return the native search that projects, None where it knows too little.
+
+        That is of boxes and closed loops.
+        """
+        has_boxes = any(one.asked.box is not None for one in self.parts)
+        if has_boxes or not self._moved or self.cell.loop_system.blocks:
+            return None
+        goals = tuple(goal for _, goal in self._moved)
+        bound = bound_state(self.cell, self.state)
+        names = self.cell.joint_names
+        joints = [names[k] for k in np.flatnonzero(self.upper > self.lower)]
+        ends = [end for goal in goals for end in (goal.relative_to, goal.frame)]
+        selection = selection_of(self.cell, joints, bound, ends)
+        # Joints that stay are where limits leave them.
+        stays = self.upper <= self.lower
+        rest = tuple(np.where(stays, self.lower, selection.rest).tolist())
+        selection = selection._replace(rest=rest)
+        where = tuple(base.frame for base in bound.tree.bases)
+        key = goals, selection.inputs, rest, where
+
+        def made() -> NumericSearch:
+            return NumericSearch(IKProblem(bound.tree, goals, selection))
+
+        return kept_few(self.cell, "projections", key, made)
+
+    def _by_newton(self, found: Array) -> tuple[Array, Truths]:
+        """Return the same by Newton's method in NumPy, from positions in limits."""
+        found = found.copy()
+        done = np.zeros(len(found), np.bool_)
         if not self.parts:
             return found, ~done
         inverse = np.where(self.upper > self.lower, self.weights**-2.0, 0.0)
-        rows = np.arange(len(Q))
+        rows = np.arange(len(found))
         for step in range(STEPS + 1):
             now = found[rows]
             errors = [one.errors(now) for one in self.parts]

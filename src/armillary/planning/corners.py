@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.check import CollisionCheck, check_of
+from armillary.kinematics.kernels import selection_of
 from armillary.trajectories.blends import blended
 from armillary.trajectories.motion import Motion
 from armillary.trajectories.time_path import time_path
@@ -49,7 +50,7 @@ def timed_way(
         check: What must not touch.
         way: Way points [m or rad], shape (k, n), motions between which are free.
         blend: By how much joints may deviate at corners at most [m or rad].
-        limits: As for `Cell.time_path`.
+        limits: As for `Cell.time_path`; its joints are all that move.
 
     Raises:
         ModelError: As for `Cell.time_path`.
@@ -68,7 +69,9 @@ def _timed(
     check: CollisionCheck, way: Array, blends: Array, limits: Mapping[str, Any]
 ) -> Motion:
     rounded = {"blend": blends} if len(way) > 2 else {}
-    return time_path(check.cell, way, **rounded, **limits).motion()
+    chosen = selection_of(check.cell, limits.get("joints")).inputs
+    positions = way[:, list(chosen)]
+    return time_path(check.cell, positions, **rounded, **limits).motion()
 
 
 def _corners(way: Array) -> Array:

@@ -64,10 +64,12 @@ from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
 from armillary.planning.frame_chain import FrameChain, second_bounds
 from armillary.planning.joint_bending import BendTable, bend_table
-from armillary.planning.tool_curve import ToolCurve, three_rows
+from armillary.planning.tool_curve import Directions, ToolCurve, three_rows
 from armillary.spatial.vector import (
     Number,
     Vector3,
+    add,
+    cross,
     dot,
     norm,
     subtract,
@@ -275,6 +277,7 @@ def path_error(
     names: tuple[str, str],
     joints: Joints,
     state: State | None,
+    directions: Directions = (0, 1, 2),
 ) -> AnyKernel:
     """Return the kernel of how a tool deviates from a curve at a sample.
 
@@ -283,23 +286,28 @@ def path_error(
         names: The tool's frame, and that in which the curve is given.
         joints: Names of the joints that move.
         state: Whose attachments and other joints count.
+        directions: Which axes of the tool have directions that count, see
+            `curve_through`.
 
     Returns:
         A kernel of q (n,), rates (n,), and of the curve the pose (4, 4), the twist (6,)
         and the rate of that (6,), all by t, to four numbers: distance [m], chord of the
-        angle; |p'' - p_d''| and a bound of |R'' - R_d''|.
+        angle; |p'' - p_d''| and a bound of |R'' - R_d''|. Where the direction u of one
+        axis counts, the last is |u'' - u_d''|.
     """
     tool, seen = (cell.frame(name) for name in names)
     twist = Twist(frame=tool, relative_to=seen, point=tool, axes=seen)
     options = KernelOptions(cell=cell, joints=joints, state=state)
 
     def make(tree: Tree, selection: Inputs) -> Program:
-        return _error_program(tree, twist, selection)
+        return _error_program(tree, twist, selection, directions)
 
-    return options.kernel(("path_error", twist), lambda: [seen, tool], make)
+    return options.kernel(("path_error", twist, directions), lambda: [seen, tool], make)
 
 
-def _error_program(tree: Tree, twist: Twist, selection: Inputs) -> Program:
+def _error_program(
+    tree: Tree, twist: Twist, selection: Inputs, directions: Directions
+) -> Program:
     joints = selection.inputs
 
     def equations(
@@ -311,9 +319,15 @@ def _error_program(tree: Tree, twist: Twist, selection: Inputs) -> Program:
         seeds: list[tuple[Scalar, Number]] = [(q[k], x) for k, x in moved.items()]
         a: list[Number] = jvp(v, seeds)
         apart = subtract(X.position, _column(target, 3))
+        bent = subtract(three(a[:3]), three(bend[:3]))
+        if not directions:
+            return [norm(apart), 0.0, norm(bent), 0.0]
+        if len(directions) == 1:
+            u, u_d = (_column(matrix, *directions) for matrix in (X.rotation, target))
+            off = subtract(_second(u, v, a), _second(u_d, rate, bend))
+            return [norm(apart), norm(subtract(u, u_d)), norm(bent), norm(off)]
         turned = subtract_rows(X.rotation, three_rows(target))
         chord = sqrt(0.5 * sum((dot(row, row) for row in turned), 0.0))
-        bent = subtract(three(a[:3]), three(bend[:3]))
         # R'' = ([w'] + [w]^2) R, and |[w]^2 - [u]^2| <= |w - u| (|w| + |u|).
         w, u = three(v[3:]), three(rate[3:])
         w_rate = three(a[3:])
@@ -334,6 +348,12 @@ def _error_program(tree: Tree, twist: Twist, selection: Inputs) -> Program:
         rate=(6,),
         bend=(6,),
     )
+
+
+def _second(u: Vector3, twist: Any, change: Any) -> Vector3:
+    """Return u'' = w' x u + w x (w x u) of a unit vector that turns."""
+    w = three(twist[3:])
+    return add(cross(three(change[3:]), u), cross(w, cross(w, u)))
 
 
 def _column(matrix: Any, k: int) -> Vector3:

@@ -15,7 +15,7 @@ as an interval whose bound does not fall: there the path ends.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, NamedTuple
 
@@ -23,19 +23,18 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.check import CollisionCheck
-from armillary.errors import ModelError
 from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.ik.method import Candidates
 from armillary.ik.query import IKQuery, query_of
 from armillary.ik.reason import Reason
 from armillary.kinematics.bound_kernel import AnyKernel
-from armillary.kinematics.state import bound_state, home
 from armillary.planning.cartesian_path import (
     CartesianPath,
     LineReason,
     Tool,
     least_singular_values,
 )
+from armillary.planning.detoured_path import motions_along
 from armillary.planning.deviation import Deviations, ToolChain, chain_of, path_error
 from armillary.planning.tool_curve import ToolCurve
 
@@ -155,13 +154,22 @@ class ToolFollower:
             numbers: Which target each segment leads to.
         """
         samples, bounds, end = self._followed(start)
-        pairs: tuple[tuple[str, str], ...] = ()
+        path = self._as_path(samples, bounds, end, numbers)
+        touching = None
         if check is not None and len(samples.s):
             touching = self._touching(check, samples)
-            if touching is not None:
-                interval, where, pairs = touching
-                samples, bounds = samples.until(interval), bounds[:interval]
-                end = End(LineReason.IN_COLLISION, where)
+        if touching is None:
+            return path
+        interval, where, pairs = touching
+        samples, bounds = samples.until(interval), bounds[:interval]
+        end = End(LineReason.IN_COLLISION, where)
+        ended = self._as_path(samples, bounds, end, numbers)
+        return replace(ended, pairs=pairs, unchecked=path)
+
+    def _as_path(
+        self, samples: Samples, bounds: Array, end: End | None, numbers: list[int]
+    ) -> CartesianPath:
+        """Return samples as a path, of which nothing touches."""
         last = end or End(LineReason.FOLLOWED, self.curve.length)
         corners = np.flatnonzero(
             self.curve.sharp[samples.piece[:-1]] & (np.diff(samples.piece) > 0)
@@ -179,7 +187,7 @@ class ToolFollower:
             numbers[self.curve.segment[piece]] if len(samples.s) else numbers[0] - 1,
             bounds,
             self._chain(samples.q) is not None,
-            pairs,
+            (),
             self.tool,
             self.curve,
             corners,
@@ -448,18 +456,12 @@ class ToolFollower:
         return {}
 
     @cached_property
-    def _rest(self) -> Array:
-        """Return where all joints of the cell are that do not move, shape (N,)."""
-        cell, now = self.tool.cell, self.tool.state
-        return home(cell).q if now is None else bound_state(cell, now).q
-
-    @cached_property
     def _ranges(self) -> tuple[Array, Array, list[int]]:
         """Return the ranges of all joints of the cell, and which of them move.
 
         Those without limits have the range that is around zero and where they are.
         """
-        rest = self._rest
+        rest = self.tool.rest
         lower, upper = self.tool.cell.limits
         lower = np.minimum(np.where(np.isfinite(lower), lower, -0.5), rest)
         upper = np.maximum(np.where(np.isfinite(upper), upper, 0.5), rest)
@@ -483,13 +485,16 @@ class ToolFollower:
             at.rate * scale,
             at.bend * (scale * scale),
         ).reshape(2, count, 4)
-        return chain.deviations(q, errors, self.curve, piece, h)
+        found = chain.deviations(q, errors, self.curve, piece, h)
+        if not self.tool.directions:
+            found.bound[:, 1] = found.bend[:, 1] = 0.0
+        return found
 
     @cached_property
     def _error(self) -> AnyKernel:
         tool = self.tool
         names = tool.frame, tool.relative_to
-        return path_error(tool.cell, names, tool.joints, tool.state)
+        return path_error(tool.cell, names, tool.joints, tool.state, tool.directions)
 
     def _measured(self, samples: Samples) -> Deviations:
         """Return deviations at instants between samples, where no bound is known."""
@@ -500,8 +505,11 @@ class ToolFollower:
         at = self.curve.points(S.ravel(), np.repeat(piece, MEASURED + 1)).pose
         X = self.solver.numeric.problem.fk(Q.reshape(-1, q.shape[1]))[:, 0]
         apart = np.linalg.norm(X[:, :3, 3] - at[:, :3, 3], axis=1)
-        turned = X[:, :3, :3] - at[:, :3, :3]
-        chord = np.sqrt(0.5 * (turned**2).sum(axis=(1, 2)))
+        directions = list(self.tool.directions)
+        turned = (X - at)[:, :3, directions]
+        # Of a whole rotation each direction counts twice.
+        part = 0.5 if len(directions) > 1 else 1.0
+        chord = np.sqrt(part * (turned**2).sum(axis=(1, 2)))
         angle = 2.0 * np.arcsin(np.minimum(0.5 * chord, 1.0))
         both = np.stack([apart, angle], axis=1).reshape(len(piece), MEASURED + 1, 2)
         bound = both.max(axis=1)
@@ -533,14 +541,8 @@ class ToolFollower:
         self, check: CollisionCheck, samples: Samples
     ) -> tuple[int, float, tuple[tuple[str, str], ...]] | None:
         """Return the first interval in which links touch, where, and which links."""
-        whole = np.tile(self._rest, (len(samples.q), 1))
-        whole[:, list(self.solver.numeric.problem.selection.inputs)] = samples.q
-        first, last = (whole[:-1], whole[1:]) if len(whole) > 1 else (whole, whole)
-        try:
-            motions = check.motion(first, last)
-        except ModelError:  # nothing is known of how fast links move
-            longest = max(float(np.abs(last - first).max(initial=0.0)), SHORTEST)
-            motions = check.motion(first, last, step=longest / MEASURED)
+        whole = self.tool.whole(samples.q)
+        motions = motions_along(check, whole)
         if motions.free.all():
             return None
         k = int(np.argmin(motions.free))

@@ -24,7 +24,7 @@ from armillary.kernel.search import is_over
 from armillary.planning.constraint import Manifold
 from armillary.planning.motions import MotionTests, Way
 
-__all__ = ["Answer", "Graph", "GraphQuery", "random_positions", "search"]
+__all__ = ["Answer", "Graph", "GraphQuery", "random_positions", "shortened"]
 
 Array = npt.NDArray[np.float64]
 Edges = list[list[tuple[int, float]]]
@@ -42,12 +42,6 @@ CHORDS: Final = 24
 
 SHORTENINGS: Final = 12
 """How often at most."""
-
-FIRST_NODES: Final = 64
-"""Samples of a search at first; it doubles them each time."""
-
-MOST_AT_ONCE: Final = 1024
-"""Samples that are added at once."""
 
 BLOCK: Final = 256
 """Nodes whose distances from all others are computed at once."""
@@ -131,14 +125,9 @@ class Graph:
             found = motions.between(self.Q[first], self.Q[last])
             self.ways.update(zip(pairs, found, strict=True))
 
-    def ask(
-        self, question: GraphQuery, motions: MotionTests, own: Ways | None = None
-    ) -> Answer:
-        """Return the shortest free way along the motions of the graph, shortened.
-
-        own: What is known of the motions from the start and to the goals.
-        """
-        way, goal = _Search(self, question, motions, {} if own is None else own).run()
+    def ask(self, question: GraphQuery, motions: MotionTests) -> Answer:
+        """Return the shortest free way along the motions of the graph, shortened."""
+        way, goal = _Search(self, question, motions).run()
         if way is None:
             return Answer(None, -1)
         return Answer(shortened(way, question, motions), goal)
@@ -188,14 +177,10 @@ class _Search:
     """
 
     def __init__(
-        self, graph: Graph, question: GraphQuery, motions: MotionTests, own: Ways
+        self, graph: Graph, question: GraphQuery, motions: MotionTests
     ) -> None:
-        self.graph, self.question, self.motions, self.own = (
-            graph,
-            question,
-            motions,
-            own,
-        )
+        self.graph, self.question, self.motions = graph, question, motions
+        self.own: Ways = {}  # of the motions from the start and to the goals
         count = len(graph.Q)
         self.ends = np.concatenate([question.start[np.newaxis], question.goals])
         weights = motions.manifold.weights
@@ -364,48 +349,15 @@ def _merged(way: Array, motions: MotionTests) -> Array:
     return np.stack([*kept, way[-1]])
 
 
-def random_positions(
-    manifold: Manifold, rng: np.random.Generator, count: int, ends: Array | None = None
-) -> Array:
+def random_positions(manifold: Manifold, rng: np.random.Generator, count: int) -> Array:
     """Return random positions that satisfy constraints, at most `count`.
 
     Args:
         manifold: The constraints.
         rng: Where random numbers come from.
         count: How many are tried.
-        ends: Positions between which half of them lie, as far aside as these are
-            apart; shape (k, n).
     """
     n = len(manifold.lower)
     Q = rng.uniform(manifold.lower, manifold.upper, (count, n))
-    if ends is not None:
-        a, b = ends[rng.integers(0, len(ends), (2, count // 2))]
-        spread = 0.5 * np.maximum(np.abs(b - a).max(axis=1, keepdims=True), 0.3)
-        t = rng.uniform(size=(len(a), 1))
-        Q[: len(a)] = a + t * (b - a) + spread * rng.standard_normal(a.shape)
     found, is_done = manifold.project(Q)
     return np.ascontiguousarray(found[is_done])
-
-
-def search(
-    question: GraphQuery, motions: MotionTests, most: int
-) -> tuple[Answer, Graph]:
-    """Return a way through a graph that grows until there is one.
-
-    The deadline, and `most` nodes, end it.
-    """
-    ends = np.concatenate([question.start[np.newaxis], question.goals])
-    rng = np.random.default_rng(question.seed)
-    own: Ways = {}
-    graph = Graph.of(ends[:0], motions)
-    answer, count = graph.ask(question, motions, own), FIRST_NODES
-    while answer.q is None and len(graph.Q) < most:
-        if is_over(question.deadline):
-            break
-        more = random_positions(motions.manifold, rng, count, ends)
-        graph = graph.grown(more, motions)
-        answer = graph.ask(question, motions, own)
-        # A constraint that no sample satisfies must end, too.
-        count = min(2 * count, MOST_AT_ONCE)
-        most -= 0 if len(more) else count
-    return answer, graph

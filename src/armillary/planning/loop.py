@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import hashlib
 import math
+import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -53,6 +56,14 @@ RESOLUTION: Final = SETUP.offsets["resolution"] // 8
 
 RESULTS: Final = CALL.offsets["status"] // 8
 """Where results begin; the length comes last."""
+
+DEADLINE: Final = CALL.offsets["deadline"] // 8
+
+LONG_AGO: Final = 1
+"""A deadline that has passed [ns]."""
+
+UNINTERRUPTED: Final = 50_000_000
+"""How long the main thread itself is busy with a problem [ns]."""
 
 PAIRS: Final = 4096
 OFTEN, SELDOM = 0.2, 1e-4
@@ -374,11 +385,60 @@ class _LoopMemory:
         given = *starts, count, seed, deadline, 0, address_of(verdicts), improve
         for k, word in enumerate(given):
             call[k] = word
-        setup, room = address_of(loop.words), PATH_ROOM
-        loop.ground.run(setup, *self.addresses, 1, address_of(self.path), room)
+        self._run(loop, deadline, improve)
         status, points, goal, *counts = call[RESULTS : CALL_WORDS - 1].tolist()
         (length,) = call[CALL_WORDS - 1 :].cast("B").cast("d")
         return Found(status, self.path[:points].copy(), goal, length, tuple(counts))
+
+    def _run(self, loop: NativeLoop, deadline: int, improve: int) -> None:
+        """Run the loop; what takes long may be interrupted.
+
+        Python raises what signals ask for between its own instructions. So the main
+        thread asks for a short time first, which is enough for most problems, and lets
+        another thread begin anew where it is not: what is late may end otherwise.
+        """
+        setup = address_of(loop.words)
+
+        def run() -> None:
+            path = address_of(self.path)
+            loop.ground.run(setup, *self.addresses, 1, path, PATH_ROOM)
+
+        if threading.current_thread() is not threading.main_thread():
+            run()
+            return
+        soon = time.monotonic_ns() + UNINTERRUPTED
+        is_long = deadline == 0 or deadline > soon
+        if improve <= soon:
+            if is_long:
+                self.call[DEADLINE] = soon
+            run()
+            if not is_long or time.monotonic_ns() < soon:
+                return
+            self.call[DEADLINE] = deadline
+        # `Thread.is_alive` is not asked: of a `join` that a signal ended it says False.
+        done = threading.Event()
+
+        def run_there() -> None:
+            try:
+                run()
+            finally:
+                done.set()
+
+        thread = threading.Thread(target=run_there, name="armillary planner")
+        try:
+            try:
+                thread.start()
+            except RuntimeError:
+                if thread.ident is not None:
+                    raise
+                run_there()  # there is no thread to be had
+            while not done.wait(0.05):
+                pass
+        finally:
+            while not done.is_set():  # it works in this memory
+                self.call[DEADLINE] = LONG_AGO
+                with contextlib.suppress(KeyboardInterrupt):  # a second one
+                    done.wait(0.001)
 
     def solve_some(self, loop: NativeLoop, problems: Sequence[Problem]) -> list[Found]:
         """Solve several problems, with few calls of the native loop."""

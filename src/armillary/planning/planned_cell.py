@@ -23,10 +23,11 @@ from armillary.model.limit_rows import LimitRows
 from armillary.model.workcell import Workcell
 from armillary.planning.constraint import LOOSE, FrameConstraint, Manifold
 from armillary.planning.goals import Goals
-from armillary.planning.graph import Graph, GraphQuery, search
+from armillary.planning.graph import Graph, GraphQuery
 from armillary.planning.motions import MotionTests
 from armillary.planning.plan import Plan, PlanReason
 from armillary.planning.region import Region
+from armillary.planning.surface_trees import search
 
 __all__ = ["PlannedCell", "planned_cell", "seconds_of"]
 
@@ -37,8 +38,8 @@ TURN: Final = 2.0 * np.pi
 NEARLY: Final = 2e-6
 """Pairs that are nearer than the margin and this are named where links touch [m]."""
 
-LARGEST_GRAPH: Final = 10_000
-"""Nodes of a graph that is searched within constraints."""
+MOST_NODES: Final = 100_000
+"""Nodes of the trees that are searched within constraints."""
 
 LONGEST: Final = 1e9
 """Time after which a search ends in any case [s]; a clock of nanoseconds holds it."""
@@ -281,7 +282,7 @@ class PlannedCell:
         query: GraphQuery,
         goals: Goals,
         graph: Graph | None = None,
-        nodes: int = LARGEST_GRAPH,
+        nodes: int = MOST_NODES,
     ) -> Plan:
         """Return a way within constraints.
 
@@ -289,8 +290,8 @@ class PlannedCell:
             manifold: The constraints.
             query: What is asked: joint positions [m or rad] and a deadline.
             goals: Its goals, with their numbers.
-            graph: What is searched; by default one that grows.
-            nodes: How many nodes that may have.
+            graph: What is searched; by default trees that grow.
+            nodes: How many nodes these may have.
         """
         began = time.perf_counter()
         motions = MotionTests(self.check, manifold, self.step)
@@ -312,9 +313,10 @@ class PlannedCell:
             return self.without(PlanReason.GOAL_TOUCHES, pairs=self.touching(first))
         asked = query._replace(goals=goals.q[good])
         if graph is None:
-            answer, grown = search(asked, motions, min(nodes, LARGEST_GRAPH))
+            answer, samples, count = search(asked, motions, nodes)
         else:
-            answer, grown = graph.ask(asked, motions), graph
+            answer = graph.ask(asked, motions)
+            samples = count = len(graph.Q)
         is_late = is_over(query.deadline)
         nothing = PlanReason.TIMED_OUT if is_late else PlanReason.NOT_FOUND
         way = answer.q
@@ -328,8 +330,8 @@ class PlannedCell:
             edges=motions.edges,
             checks=motions.checks,
             proofs=motions.proofs,
-            samples=len(grown.Q),
-            nodes=len(grown.Q),
+            samples=samples,
+            nodes=count,
             pairs=(),
             joints=(),
             seconds=time.perf_counter() - began,

@@ -20,7 +20,9 @@ from armillary.kernel.threads import default_threads
 from armillary.kinematics.state import State
 from armillary.model.fields import kept_few
 from armillary.model.workcell import WORLD, Workcell
+from armillary.planning.cartesian_path import CartesianPath
 from armillary.planning.constraint import FrameConstraint
+from armillary.planning.detoured_path import DetouredPath, detoured
 from armillary.planning.edges import EdgeTests, columns_in_python
 from armillary.planning.goals import FreeAxes, Goals, goals_of, positions_of
 from armillary.planning.graph import GraphQuery
@@ -171,7 +173,8 @@ class Planner:
             bounds: Least and greatest positions of some joints during the motion [m or
                 rad], by their names, beside their limits.
             constraints: What holds during the motion, `arm.FrameConstraint`. Such plans
-                are searched for in a graph, in Python.
+                are searched for by trees in Python, from samples that native code
+                projects.
             frame: Of which frame poses are.
             relative_to: In which frame they are given.
             position: Which of x, y and z of a pose count, as for `Cell.ik`.
@@ -210,6 +213,31 @@ class Planner:
         problem = Problem(q0, goals.q, number, deadline_of(seconds), until)
         found = loop.solve(problem)
         return self._plan(found, loop, q0, goals, time.perf_counter() - began)
+
+    def along(
+        self, path: CartesianPath, *, seed: int = 0, timeout: float | None = 1.0
+    ) -> DetouredPath:
+        """Return a path of a tool with planned ways in place of what touches.
+
+        Each way leads from the last sample before a stretch that touches to the first
+        one behind it, so that the tool leaves its curve between them. Joints that the
+        path does not have stay.
+
+        Args:
+            path: What `cell.line` returned, with a check or without; the planner's
+                decides what touches.
+            seed: As for a call.
+            timeout: Time for each way [s]; None for as long as it takes.
+
+        Raises:
+            ModelError: The path is of another cell or state, or something else; or as
+                for a call.
+        """
+
+        def planned(start: Array, goal: Array, fixed: Sequence[str]) -> Plan:
+            return self(start, goal, fixed=fixed, seed=seed, timeout=timeout)
+
+        return detoured(path, self.check, planned)
 
     def batch(  # noqa: PLR0913
         self,

@@ -25,13 +25,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import Any, Final, NamedTuple, final
+from typing import Any, Final, NamedTuple, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError
 from armillary.kernel import Kernel, shared_kernel
+from armillary.planning.constraint import tilt
 from armillary.planning.segments import Arc, Segment
 from armillary.spatial import rotation as so3
 from armillary.spatial.vector import (
@@ -46,10 +47,11 @@ from armillary.spatial.vector import (
 from armillary.trace import jvp, trace
 from armillary.trace.functions import cos, sin
 
-__all__ = ["LEVER", "Blend", "CurvePoints", "ToolCurve", "curve_through"]
+__all__ = ["LEVER", "Blend", "CurvePoints", "Directions", "ToolCurve", "curve_through"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
+Directions: TypeAlias = tuple[int, ...]
 
 LEVER: Final = 0.1
 """Length of a turn in place that counts as one radian [m]."""
@@ -303,7 +305,11 @@ def _log(R: Array) -> Array:
 
 
 def curve_through(
-    first: Array, segments: Sequence[Segment], names: Sequence[str], blend: Blend
+    first: Array,
+    segments: Sequence[Segment],
+    names: Sequence[str],
+    blend: Blend,
+    directions: Directions = (0, 1, 2),
 ) -> ToolCurve:
     """Return the curve from a pose along segments.
 
@@ -312,6 +318,8 @@ def curve_through(
         segments: What follows.
         names: What messages call them.
         blend: How corners are blended where segments do not say.
+        directions: Which axes of the tool have directions that count: all, one about
+            which it may spin, or none. It turns no more than these need.
 
     Raises:
         ModelError: A segment has no length, the points of an arc are on a line or
@@ -320,7 +328,7 @@ def curve_through(
     pieces: list[_Piece] = []
     pose = first
     for k, (segment, name) in enumerate(zip(segments, names, strict=True)):
-        pieces.append(_piece_of(pose, segment, name, k))
+        pieces.append(_piece_of(pose, segment, name, k, directions))
         pose = _end_of(pieces[-1])
     radii = _radii(pieces, segments, names, blend)
     return _joined(pieces, radii)
@@ -334,7 +342,9 @@ def _end_of(piece: _Piece) -> Array:
     return X
 
 
-def _piece_of(X: Array, segment: Segment, name: str, k: int) -> _Piece:
+def _piece_of(
+    X: Array, segment: Segment, name: str, k: int, directions: Directions
+) -> _Piece:
     """Return a segment that begins at a pose.
 
     Raises:
@@ -358,7 +368,7 @@ def _piece_of(X: Array, segment: Segment, name: str, k: int) -> _Piece:
         spin = R.T @ (normal * turn)
     else:
         way = float(np.linalg.norm(_origin(segment.to) - p))
-    turning = _turning(R, segment, spin, name)
+    turning = _turning(R, segment, spin, name, directions)
     length = max(way, LEVER * float(np.linalg.norm(turning)))
     if not length > ZERO:
         raise ModelError(
@@ -380,18 +390,24 @@ def _origin(place: Array) -> Array:
     return place if place.shape == (3,) else place[:3, 3]
 
 
-def _turning(R: Array, segment: Segment, spin: Array, name: str) -> Array:
+def _turning(
+    R: Array, segment: Segment, spin: Array, name: str, directions: Directions
+) -> Array:
     """Return the rotation vector, in the axes of the tool, by which a segment turns it.
 
     Raises:
         ModelError: It is a half turn, whose direction is not determined.
     """
+    if not directions:
+        return np.zeros(3)
     is_about = isinstance(segment, Arc) and segment.axis is not None
     if is_about or segment.orientation == "tangent":
         return np.zeros(3) if segment.orientation == "fixed" else spin
     if segment.orientation == "fixed" or segment.to.shape == (3,):
         return np.zeros(3)
-    vector = _log(R.T @ segment.to[:3, :3])
+    turned = R.T @ segment.to[:3, :3]
+    is_whole = len(directions) > 1
+    vector = _log(turned) if is_whole else tilt(turned[None], *directions)[0]
     if np.linalg.norm(vector) > math.pi - HALF_TURN:
         raise ModelError(
             f"{name} turns the tool by half a turn, so that no direction is the "

@@ -24,7 +24,7 @@ from armillary.trajectories.limits import limits_of
 from armillary.trajectories.path_parts import Curves, PathLimits
 from armillary.trajectories.timed_path import PathReason
 
-__all__ = ["JerkTimed", "PathEnds", "jerk_limits", "within_jerk"]
+__all__ = ["UNLIMITED", "JerkTimed", "PathEnds", "jerk_limits", "within_jerk"]
 
 Array = npt.NDArray[np.float64]
 

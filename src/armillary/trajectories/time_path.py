@@ -35,7 +35,12 @@ from armillary.kinematics.state import State, bound_state, home
 from armillary.model.workcell import Workcell
 from armillary.trajectories.blends import blended
 from armillary.trajectories.curve import PathCurve, natural_spline
-from armillary.trajectories.jerk_path import PathEnds, jerk_limits, within_jerk
+from armillary.trajectories.jerk_path import (
+    UNLIMITED,
+    PathEnds,
+    jerk_limits,
+    within_jerk,
+)
 from armillary.trajectories.kernels import (
     LARGE,
     SMALL,
@@ -258,14 +263,17 @@ def time_path(  # noqa: PLR0913
     names = [cell.joint_names[k] for k in chosen]
     bounded = None if path_rates is None else _with_path_rates(limits, path_rates)
     if bounded is not None:
-        if not (load is None and of_tool is None and jerk is None and blend is None):
+        if not (load is None and of_tool is None and blend is None):
             raise ModelError(
-                "path_rates= cannot be combined with torque=, tool=, jerk= or blend=."
+                "path_rates= cannot be combined with torque=, tool= or blend=."
             )
         limits = bounded
         positions, derivatives = _with_parameter(positions, at, derivatives)
         names.append("s")
     most = None if jerk is None else jerk_limits(jerk, len(chosen))
+    if most is not None and bounded is not None:
+        free = np.full((*most.shape[:-1], 1), UNLIMITED)
+        most = np.concatenate([most, free], axis=-1)
     _check_fit(shape[:-2], names, limits, load, ends, most)
     of = tuple(names), home(cell) if state is None else bound_state(cell, state)
     if most is not None:
@@ -286,7 +294,8 @@ def time_path(  # noqa: PLR0913
             knots = _curves(positions, at, derivatives, blend)
             positions = knots.curve.knots[..., 0, :]
         found = within_jerk(positions, s, knots, intervals, limits, most, motions)
-        return TimedPath(*found[:5], *of, *found[5:])
+        timed = TimedPath(*found[:5], *of, *found[5:])
+        return timed if bounded is None else _without_parameter(timed)
     if np.any(numbers_of("start_acceleration", start_acceleration)) or np.any(
         numbers_of("end_acceleration", end_acceleration)
     ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
@@ -16,6 +17,7 @@ from armillary.model.geometry.moments import Moments
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.primitive import Primitive
 from armillary.model.shape import LARGEST
+from armillary.model.shapes.pcd import MAGIC, NotPCD, points_of_pcd
 from armillary.model.shapes.sphere import Sphere
 
 Array = npt.NDArray[np.float64]
@@ -49,22 +51,36 @@ class Points(Cloud, frozen=True, tag="points", dict=True):
     def read(
         cls, path: str | PathLike[str], radius: float = 0.01, **looks: Any
     ) -> Self:
-        """Return the points of a file in the format NPY.
+        """Return the points of a file in the format NPY or PCD.
+
+        Of PCD files points that are marked as missing are left out, and so are the
+        viewpoint and all fields but x, y and z.
 
         Args:
-            path: The file, with an array of shape (n, 3) [m].
+            path: The file, an array of shape (n, 3) [m] or points with x, y and z.
             radius: That of the ball around each point [m].
             looks: Pose, name and colour.
 
         Raises:
             OSError: The file cannot be read.
             ShapeError: Its array has another shape.
-            ModelError: It does not hold an array of numbers, or as for `Points`.
+            ModelError: It holds neither, or as for `Points`.
         """
+        with Path(path).open("rb") as file:
+            if file.read(max(map(len, MAGIC))).startswith(MAGIC):
+                file.seek(0)
+                try:
+                    return cls(points_of_pcd(file.read()), radius, **looks)
+                except NotPCD as error:
+                    raise ModelError(
+                        f"'{path}' is a faulty PCD file: {error}."
+                    ) from error
         try:
             array = np.load(path, mmap_mode="r", allow_pickle=False)
         except ValueError as error:
-            raise ModelError(f"'{path}' is not a file of NPY: {error}") from error
+            raise ModelError(
+                f"'{path}' is not a file of NPY or PCD: {error}"
+            ) from error
         return cls(array, radius, **looks)
 
     def __reduce__(self) -> tuple[Any, ...]:
