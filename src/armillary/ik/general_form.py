@@ -1,4 +1,4 @@
-"""Inverse kinematics of any arm of six revolute joints: all answers, by kernels.
+"""Inverse kinematics of any arm of at most six joints: all answers, by kernels.
 
 `closed_forms/general_6r` finds the angles of all axes; here they become joint positions
 within limits, verified on the model, as those of every closed form.
@@ -61,7 +61,7 @@ AT_ONCE = 8192
 
 
 class GeneralForm:
-    """The answers of an arm of six revolute joints that no simpler form knows.
+    """The answers of an arm of at most six joints that no simpler form knows.
 
     Attributes:
         family: What such arms are called.
@@ -187,6 +187,7 @@ class GeneralForm:
         if len(angles) > MOST:
             return None
         answer = self._checked(target, self._usual, near, angles)
+        answer = answer[answer[:, -1] != OUT_OF_REACH]
         reason = answer[:, -1]
         if ((reason == NOT_FOUND) | (reason % 1.0 > 0.0)).any():
             return None
@@ -229,6 +230,9 @@ class GeneralForm:
         doubt[some[solved.blind]] = MANY
         rows = some[solved.rows]
         answer = self._verified(rows, targets, near, allowed, solved.angles, threads)
+        # Of fewer joints than six some joint positions are far from the target.
+        some = answer[:, n + 2] != OUT_OF_REACH
+        rows, answer = rows[some], answer[some]
         # A miss by the model's own numbers is in doubt: it is left to a search.
         met = answer[:, n + 2] != NOT_FOUND
         doubt[rows[~met]] = MISSED

@@ -13,7 +13,7 @@ from armillary.errors import ModelError, ShapeError, unknown
 from armillary.ik.answer import answer
 from armillary.ik.avoidance import Avoidance
 from armillary.ik.closed_forms.family import NotApplicable
-from armillary.ik.closed_forms.recognise import GENERAL_SIX
+from armillary.ik.closed_forms.general_6r.geometry import SixAxes
 from armillary.ik.general_form import GeneralForm
 from armillary.ik.legs import rod_form
 from armillary.ik.moved_bases import with_bases
@@ -141,7 +141,7 @@ class InverseKinematics:
             if problem.selection.passive:
                 return UserForm(problem, rod_form(problem))
             arm = arm_problem(problem)
-            if arm.closed.family is GENERAL_SIX:
+            if isinstance(arm.closed.arm, SixAxes):
                 return GeneralForm(problem, arm)
             return RecognisedForm(problem, arm)
         except NotApplicable as unfit:
