@@ -296,7 +296,9 @@ class SixAxesSolver:
         moves = self.arm.moves
         if moves == len(self.arm.slides):
             return None
-        return polish_kernel(self._links[:, :3], self.arm.slides, moves)
+        # tolerances are as many metres as radians
+        links, scale = self._links[:, :3], self.arm.scale
+        return polish_kernel(links, self.arm.slides, moves, scale)
 
     @cached_property
     def _other(self) -> tuple[SixAxesSolver, Array, Array] | None:

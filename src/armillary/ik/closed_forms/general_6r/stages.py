@@ -67,7 +67,12 @@ ORDER = Table(
 ARM = Table("arm", (reals("links", (5, 3, 4)),), is_single=True)
 MIXED_ARM = Table(
     "arm",
-    (reals("links", (5, 3, 4)), reals("slides", (6,)), reals("moves", (6,))),
+    (
+        reals("links", (5, 3, 4)),
+        reals("slides", (6,)),
+        reals("moves", (6,)),
+        reals("weight"),
+    ),
     is_single=True,
 )
 PASSES = Table("passes", (reals("number"),))
@@ -93,7 +98,9 @@ def near_kernel(order: dict[str, Any], *, passes: int, count: int) -> Kernel:
     return _near(count)(tables)
 
 
-def polish_kernel(links: Any, slides: Sequence[bool], moves: int) -> Kernel:
+def polish_kernel(
+    links: Any, slides: Sequence[bool], moves: int, weight: float = 1.0
+) -> Kernel:
     """Return the kernel `target` (4, 4), `q` (6,) -> `q`, `error`, `keys`.
 
     Args:
@@ -101,12 +108,14 @@ def polish_kernel(links: Any, slides: Sequence[bool], moves: int) -> Kernel:
         slides: Which of the six slide.
         moves: How many of them move; the others are put to zero, and the error is the
             least that the first ones leave.
+        weight: Of an error in length, in units of the scale, beside one in angle.
     """
     arm = {"links": np.asarray(links)[np.newaxis]}
     if moves == len(slides) and not any(slides):
         return _polish(mixed=False)({"arm": arm})
     arm["slides"] = np.array(slides, np.float64)[np.newaxis]
     arm["moves"] = (np.arange(len(slides)) < moves).astype(np.float64)[np.newaxis]
+    arm["weight"] = np.array([weight])
     return _polish(mixed=True)({"arm": arm})
 
 
@@ -238,7 +247,7 @@ def _newton() -> Program:
     """Return a step of Newton's method on the chain X = R(q_1) K_1 ... R(q_6)."""
 
     def formula(q: Any, target: Any, links: Any) -> Any:
-        return _step(q, target, links, None, None)
+        return _step(q, target, links)
 
     return _loose(
         formula, "q error keys active", q=(6,), target=(4, 4), links=(5, 3, 4)
@@ -255,10 +264,18 @@ def _newton_of_mixed() -> Program:
         links=(5, 3, 4),
         slides=(6,),
         moves=(6,),
+        weight=(),
     )
 
 
-def _step(q: Any, target: Any, links: Any, slides: Any, moves: Any) -> Any:
+def _step(  # noqa: PLR0912
+    q: Any,
+    target: Any,
+    links: Any,
+    slides: Any = None,
+    moves: Any = None,
+    weight: Any = 1.0,
+) -> Any:
     """Return q after a step, the error before it, keys, and whether it was taken."""
     axes: list[Any] = []
     parts: list[Any] = []
@@ -301,6 +318,8 @@ def _step(q: Any, target: Any, links: Any, slides: Any, moves: Any) -> Any:
             row.append(number)
     for row, number in zip(rows, right, strict=True):
         row.append(number)
+    if moves is not None:
+        rows[:3] = [[weight * x for x in row] for row in rows[:3]]
     # of fewer joints, which come first, the last rows are what least squares leave
     reflect(rows, 6)
     step: list[Any] = [0.0] * 6
