@@ -63,7 +63,7 @@ SAME, MOST_LOST = 1e-3, 6
 BLUR = 3e-5, 5e-5
 """Largest error of a root that shows where to look, first and where roots crowd."""
 
-BLIND = 1e-2
+BLIND = 5e-3
 """Error of roots in the better order from which on they say nothing."""
 
 BLIND_IF_EMPTY = 1e-4
@@ -81,6 +81,9 @@ LENGTHS = 2.0
 STILL = 0.3
 """Largest angle from which a joint that stays at zero is put there [rad]."""
 
+MURKY = 5e-5
+"""Error of roots in the better order from which on poses farther away are, too."""
+
 ROUNDS, NEARLY = 2, 1e-6
 """Rounds of Newton's method after the first; an error that would fall further."""
 
@@ -92,7 +95,7 @@ DISPLACED = _AWAY, np.linalg.inv(_AWAY)
 """A turn [rad] and a shift of 0.01 in no special direction: one for each order."""
 
 WIDE = 3, 10
-"""How many times as far targets are displaced where axes are far, not in between."""
+"""How many times as far, for arms with far axes or where roots are murky."""
 
 SCALES = 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0
 """How far from solutions others are looked for [rad]."""
@@ -337,8 +340,10 @@ class SixAxesSolver:
             found = self._joined(found, again, [before, *more])
             if is_first:
                 blur[again] = more[-1].blur
-                dim = np.flatnonzero(self._is_mixed | ~(blur < DIM).all(axis=1))
-                found, hidden[dim] = self._displaced(found, inner, dim, threads)
+                for least, ways in self._ways:
+                    dim = np.flatnonzero(~(blur < least).all(axis=1))
+                    found, shown = self._displaced(found, inner, dim, ways, threads)
+                    hidden[dim] |= shown
             else:  # what finds nothing more leaves no doubt
                 grown = np.bincount(found.rows, minlength=count) > counts
                 found = found._replace(doubt=grown)
@@ -450,8 +455,26 @@ class SixAxesSolver:
         found[-1] = found[-1]._replace(blur=blur)
         return found
 
+    @cached_property
+    def _ways(self) -> list[tuple[Array, list[tuple[_Order, Array]]]]:
+        """Return how targets are displaced, by orders, and from which errors on.
+
+        Those are two: of the better order, and of the other.
+        """
+        wide = [np.linalg.matrix_power(way, k) for way in DISPLACED for k in WIDE]
+        ways = [*zip(self._orders, DISPLACED, strict=True)]
+        more = [(order, way) for order in self._orders for way in wide]
+        if self._is_mixed:
+            return [(np.zeros(2), ways + more)]
+        return [(np.array([DIM, DIM]), ways), (np.array([MURKY, np.inf]), more)]
+
     def _displaced(
-        self, found: _Found, inner: Array, dim: Whole, threads: int | None
+        self,
+        found: _Found,
+        inner: Array,
+        dim: Whole,
+        ways: list[tuple[_Order, Array]],
+        threads: int | None,
     ) -> tuple[_Found, Truths]:
         """Return what is found with what poses next to targets lead to, and where.
 
@@ -463,6 +486,7 @@ class SixAxesSolver:
             found: So far.
             inner: All targets.
             dim: The targets that are asked for.
+            ways: Orders, and where targets are displaced to, (4, 4).
             threads: As for kernels.
 
         Returns:
@@ -474,10 +498,6 @@ class SixAxesSolver:
         near = np.zeros(len(dim), np.bool_)
         if not dim.size:
             return found, near
-        ways = [*zip(self._orders, DISPLACED, strict=True)]
-        if self._is_mixed:
-            wide = [np.linalg.matrix_power(way, k) for way in DISPLACED for k in WIDE]
-            ways += [(order, way) for order in self._orders for way in wide]
         for order, way in ways:
             there = self._first(order, targets @ way, threads)
             q, rows = there.angles, there.rows
