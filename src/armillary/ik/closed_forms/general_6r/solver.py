@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -60,7 +60,7 @@ APART = 5e-6
 
 SAMPLES = 128
 SAME, MOST_LOST = 1e-3, 6
-BLUR = 3e-5, 5e-5
+BLUR = 3e-5, 2e-4
 """Largest error of a root that shows where to look, first and where roots crowd."""
 
 BLIND = 5e-3
@@ -142,7 +142,7 @@ class _Order:
 
     def roots(self, inner: Array, *, threads: int | None = None) -> tuple[Array, ...]:
         """Return `angles`, `marks` and `blur` of the kernel of roots."""
-        return self._roots(self._seen(inner), threads=threads)
+        return _called(self._roots, threads, self._seen(inner))
 
     def look(
         self, how: int, inner: Array, angles: Array, *, threads: int | None = None
@@ -151,7 +151,7 @@ class _Order:
 
         Turns about far axes become slides; where they are large there is no answer.
         """
-        found, missed = self._looks[how](self._seen(inner), angles, threads=threads)
+        found, missed = _called(self._looks[how], threads, self._seen(inner), angles)
         if self._sliding:
             turns = found[..., self._sliding]
             missed = np.where((np.abs(turns) < MOST_TURN).all(-1), missed, np.inf)
@@ -277,7 +277,7 @@ class SixAxesSolver:
         angles = whole.angles[:, self.arm.moves :]
         close = np.flatnonzero((np.abs(_wrapped(angles)) < STILL).all(axis=1))
         rows = whole.rows[close]
-        q, _, keys = self._stilled(inner[rows], whole.angles[close], threads=threads)
+        q, _, keys = _called(self._stilled, threads, inner[rows], whole.angles[close])
         parts = [_Found(rows, q, keys, whole.unsure)]
         unsure, blind = whole.unsure, whole.blind
         again = np.flatnonzero(unsure)
@@ -288,7 +288,7 @@ class SixAxesSolver:
             unsure, blind = unsure.copy(), blind.copy()
             unsure[again], blind[again] = more.unsure, more.blind
             rows = again[more.rows]
-            q, _, keys = self._stilled(inner[rows], more.angles, threads=threads)
+            q, _, keys = _called(self._stilled, threads, inner[rows], more.angles)
             parts.append(_Found(rows, q, keys, unsure))
         found = self._distinct(parts).ordered()
         return Solutions(found.rows, found.angles, unsure, blind)
@@ -502,9 +502,9 @@ class SixAxesSolver:
             there = self._first(order, targets @ way, threads)
             q, rows = there.angles, there.rows
             own = targets[rows]
-            q, error, keys = self._polish(own, q, threads=threads)
+            q, error, keys = _called(self._polish, threads, own, q)
             for _ in range(ROUNDS):
-                q, error, keys = self._polish(own, q, threads=threads)
+                q, error, keys = _called(self._polish, threads, own, q)
             good = error < ERROR
             near[rows[~good & (error < NEARLY)]] = True
             parts.append(_Found(rows[good], q[good], keys[good], near))
@@ -543,7 +543,7 @@ class SixAxesSolver:
         for scale in SCALES:
             starts = (before.angles + scale * ways).reshape(-1, 6)
             rows = np.tile(before.rows, len(ways))
-            q, error, keys = self._polish(inner[rows], starts, threads=threads)
+            q, error, keys = _called(self._polish, threads, inner[rows], starts)
             good = error < ERROR
             found = _Found(rows[good], q[good], keys[good], before.doubt)
             parts.append(found.thinned())
@@ -567,8 +567,8 @@ class SixAxesSolver:
         missed = missed.ravel()
         kept = np.flatnonzero(missed < MISSED)
         rows = rows[kept // count]
-        q, error, keys = self._polish(
-            inner[rows], at.reshape(-1, 6)[kept], threads=threads
+        q, error, keys = _called(
+            self._polish, threads, inner[rows], at.reshape(-1, 6)[kept]
         )
         good = error < ERROR
         doubt = np.zeros(len(inner), np.bool_)
@@ -624,6 +624,11 @@ class SixAxesSolver:
         new = apart_of(slots)(table, counts.astype(np.float64), APART)
         kept = new[rows, slot] > 0.0
         return _Found(rows[kept], angles[kept], keys[kept], doubt)
+
+
+def _called(kernel: Kernel, threads: int | None, *inputs: Array) -> Any:
+    """Return what a kernel does; it has a quick way in where no threads are given."""
+    return kernel(*inputs) if threads is None else kernel(*inputs, threads=threads)
 
 
 def _samples(links: Array, slides: Sequence[bool]) -> tuple[Array, Array]:
