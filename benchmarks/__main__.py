@@ -50,6 +50,7 @@ GROUPS = {
 }
 REPORTS = {
     "arms": "arms",
+    "arm-table": "arm_table",
     "agreement": "agreement",
     "distance-agreement": "distance_agreement",
     "files": "files",
