@@ -1,6 +1,6 @@
 """The page of arms that exist: their family, branches and times.
 
-    python -m benchmarks arm-table --page > docs/arms.md
+    python -m benchmarks arm-table > docs/arms.md, without its first lines
 
 Geometry comes from ssik, which ships named arms, and from example-robot-data; all
 joints are free by half a turn, so that each branch counts.
@@ -19,12 +19,11 @@ import armillary as arm
 from armillary import Cell
 from benchmarks.arms import ARMS
 from benchmarks.closed import one_thread
-from benchmarks.measure import best_times, fewer
+from benchmarks.measure import best_times
 from benchmarks.robots import SHARE, urdf_files
 from benchmarks.six_axes import cell_of_peer
 
-COUNT, FEW = 1000, 40
-LONGEST = 0.6  # how far joints slide that have no limits [m]
+COUNT, FEW, FEW_SEARCHED = 1000, 40, 4
 MAKERS = {
     "abb": "ABB",
     "agilex": "AgileX",
@@ -36,13 +35,8 @@ MAKERS = {
     "openarm": "OpenArm",
     "ufactory": "UFACTORY",
 }
-FAMILIES = {
-    "spherical wrist": "spherical wrist",
-    "three parallel": "three parallel axes",
-    "six revolute": "any six revolute joints",
-    "fewer than six": "fewer than six joints",
-    "slide": "joints that slide",
-}
+SEARCH = "search"
+"""What stands for the family of an arm without a closed form."""
 
 
 class Row(NamedTuple):
@@ -68,15 +62,17 @@ def report() -> Iterator[str]:
     yield ""
     yield (
         f"What `cell.ik(frame).all(targets)` finds for {len(rows)} arms that exist, "
-        f"{closed} of them by a closed form. [inverse.md](inverse.md#closed-forms)"
+        f"{closed} of them by a closed form."
     )
-    yield "explains the families. The page is printed by `python -m benchmarks arm-table`."
+    yield "[inverse.md](inverse.md#closed-forms) explains the families."
+    yield "`python -m benchmarks arm-table` prints this page."
     yield ""
-    yield f"- {COUNT} random poses of each arm; all joints turn by half a turn either way."
+    yield f"- {COUNT} random poses of each arm; joints turn by half a turn either way."
     yield "- *answers*: to a pose, in the mean and at most; *complete*: share of poses"
     yield "  where these are proven to be all."
-    yield "- Times are of one thread, with other work on the machine: compare them with each"
-    yield "  other. *batch* is a pose of many, *one* a call with one pose."
+    yield "- Times are of one thread, with other work on the machine: compare them with"
+    yield "  each other. *batch* is a pose of many, *one* a call with one pose."
+    yield "- Of arms with an arm angle, all of these are of one angle."
     yield ""
     yield "| arm | joints | family | answers | complete | batch | one |"
     yield "| --- | --- | --- | --- | --- | --- | --- |"
@@ -85,9 +81,6 @@ def report() -> Iterator[str]:
             f"| {row.name} | {row.joints} | {row.family} | {row.mean:.1f}, {row.most} "
             f"| {row.complete:.1%} | {_time(row.batch)} | {_time(row.single)} |"
         )
-
-
-SEARCH = "search"
 
 
 def _time(microseconds: float) -> str:
@@ -131,16 +124,18 @@ def _row(name: str, cell: Cell, tip: str) -> Row | None:
     targets = np.asarray(device.fk()(q))
     closed = ik.closed
     family = SEARCH if closed is None else closed.family
-    if closed is None or closed.arm_angle is not None:
-        found = ik.all(targets[:FEW])
-        times = best_times(lambda: ik.all(targets[:FEW]), turns=2)
-        batch = times[0] / FEW
-    else:
-        found = ik.all(targets)
-        (batch,) = best_times(lambda: ik.all(targets), turns=5)
-        batch /= COUNT
-    few = targets[: FEW if closed is not None else 4]
-    (one,) = best_times(lambda: [ik.all(X) for X in few], turns=fewer(3))
+    options = {}
+    if closed is not None and closed.arm_angle is not None:
+        options["arm_angle"] = 0.0
+    many, few = targets, targets[:FEW]
+    if closed is None:
+        many, few = targets[:FEW], targets[:FEW_SEARCHED]
+    found = ik.all(many, **options)
+    batch, one = best_times(
+        lambda: ik.all(many, **options),
+        lambda: [ik.all(X, **options) for X in few],
+        turns=3,
+    )
     return Row(
         name=name,
         joints=n,
@@ -148,6 +143,6 @@ def _row(name: str, cell: Cell, tip: str) -> Row | None:
         mean=float(found.count.mean()),
         most=int(found.count.max()),
         complete=float(found.complete.mean()),
-        batch=1e6 * batch,
+        batch=1e6 * batch / len(many),
         single=1e6 * one / len(few),
     )

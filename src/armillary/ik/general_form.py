@@ -107,6 +107,7 @@ class GeneralForm:
                 near if near.ndim == 1 else near[k : k + AT_ONCE],
                 self._allowed(query.tolerance),
                 query.threads,
+                every=every,
             )
             for k in range(0, max(len(targets), 1), AT_ONCE)
         ]
@@ -209,9 +210,18 @@ class GeneralForm:
         return bind(shared_kernel(checked_program(self._arm)), self.values)
 
     def _answers(
-        self, targets: Array, near: Array, allowed: Array, threads: int | None
+        self,
+        targets: Array,
+        near: Array,
+        allowed: Array,
+        threads: int | None,
+        *,
+        every: bool,
     ) -> tuple[Array, Array, Reasons, Reasons]:
-        """Return q (count, 16, n), squares, reasons, and why there may be others."""
+        """Return q (count, 16, n), squares, reasons, and why there may be others.
+
+        Where fewer joints than six miss a target, q is the least miss, if not `every`.
+        """
         count, n = len(targets), len(self._problem.joints)
         q = np.full((count, MOST, n), np.nan)
         squares = np.full((count, MOST, 2), np.nan)
@@ -231,8 +241,14 @@ class GeneralForm:
         rows = some[solved.rows]
         answer = self._verified(rows, targets, near, allowed, solved.angles, threads)
         # Of fewer joints than six some joint positions are far from the target.
-        some = answer[:, n + 2] != OUT_OF_REACH
-        rows, answer = rows[some], answer[some]
+        far = answer[:, n + 2] == OUT_OF_REACH
+        if far.any() and not every:
+            misses = answer[far, n] / self._arm.closed.arm.size**2 + answer[far, n + 1]
+            worst_first = np.argsort(-misses, kind="stable")
+            at = rows[far][worst_first]
+            q[at] = answer[far, np.newaxis, :n][worst_first]
+            squares[at] = answer[far, np.newaxis, n : n + 2][worst_first]
+        rows, answer = rows[~far], answer[~far]
         # A miss by the model's own numbers is in doubt: it is left to a search.
         met = answer[:, n + 2] != NOT_FOUND
         doubt[rows[~met]] = MISSED

@@ -91,7 +91,7 @@ _HALF = np.array([[0.0, 0.002, 0.004], [-0.002, 0.0, -0.003], [-0.004, 0.003, 0.
 _AWAY = np.eye(4)
 _AWAY[:3, :3] = np.linalg.solve(np.eye(3) - _HALF, np.eye(3) + _HALF)  # Cayley
 _AWAY[:3, 3] = 0.006, -0.005, 0.007
-DISPLACED = _AWAY, np.linalg.inv(_AWAY)
+DISPLACED: tuple[Array, Array] = _AWAY, np.linalg.inv(_AWAY).astype(np.float64)
 """A turn [rad] and a shift of 0.01 in no special direction: one for each order."""
 
 WIDE = 3, 10
@@ -275,7 +275,10 @@ class SixAxesSolver:
         """
         assert self._stilled is not None
         angles = whole.angles[:, self.arm.moves :]
-        close = np.flatnonzero((np.abs(_wrapped(angles)) < STILL).all(axis=1))
+        is_close = (np.abs(_wrapped(angles)) < STILL).all(axis=1)
+        counts = np.bincount(whole.rows[is_close], minlength=len(inner))
+        # where none is close the others lead to a miss, of which the least is wanted
+        close = np.flatnonzero(is_close | (counts == 0)[whole.rows])
         rows = whole.rows[close]
         q, _, keys = _called(self._stilled, threads, inner[rows], whole.angles[close])
         parts = [_Found(rows, q, keys, whole.unsure)]
@@ -456,12 +459,14 @@ class SixAxesSolver:
         return found
 
     @cached_property
-    def _ways(self) -> list[tuple[Array, list[tuple[_Order, Array]]]]:
+    def _ways(self) -> list[tuple[Array, Sequence[tuple[_Order, Array]]]]:
         """Return how targets are displaced, by orders, and from which errors on.
 
         Those are two: of the better order, and of the other.
         """
-        wide = [np.linalg.matrix_power(way, k) for way in DISPLACED for k in WIDE]
+        wide: list[Array] = [
+            np.linalg.matrix_power(way, k) for way in DISPLACED for k in WIDE
+        ]
         ways = [*zip(self._orders, DISPLACED, strict=True)]
         more = [(order, way) for order in self._orders for way in wide]
         if self._is_mixed:
@@ -473,7 +478,7 @@ class SixAxesSolver:
         found: _Found,
         inner: Array,
         dim: Whole,
-        ways: list[tuple[_Order, Array]],
+        ways: Sequence[tuple[_Order, Array]],
         threads: int | None,
     ) -> tuple[_Found, Truths]:
         """Return what is found with what poses next to targets lead to, and where.

@@ -281,7 +281,7 @@ def _step(  # noqa: PLR0912
     parts: list[Any] = []
     x, y, z, p = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (0.0, 0.0, 0.0)
     for k in range(6):
-        angle = q[k]
+        angle, shift = q[k], 0.0
         if slides is not None:
             angle = (1.0 - slides[k]) * moves[k] * q[k]
             shift = slides[k] * q[k]
