@@ -23,6 +23,7 @@ from armillary.ik.path import Path
 from armillary.ik.path_planner import PathPlanner
 from armillary.ik.problem import IKProblem
 from armillary.ik.query import TOLERANCE, Tolerance, joint_vectors, query_of
+from armillary.ik.reason import LIMITS, NOT_FOUND
 from armillary.ik.recognised_form import RecognisedForm, arm_problem, has_free_elbow
 from armillary.ik.solution import Answers, Solution
 from armillary.ik.user_form import UserForm
@@ -118,6 +119,9 @@ class InverseKinematics:
 
     def _answered(self, target: Any, near: Any, *, explain: bool) -> Solution | None:
         """Return the answer to one target that is found at once, if there is one."""
+        if self.avoid is None and self._searches_first:
+            found = self.numeric.answered(target, near, explain=explain)
+            return found if found is not None and found.success else None
         method = self._quick_method
         if method is None:
             return None
@@ -131,6 +135,20 @@ class InverseKinematics:
         if self.avoid is not None or isinstance(self._form, UserForm):
             return None
         return self.numeric if isinstance(self._form, str) else self._form
+
+    @cached_property
+    def _searches_first(self) -> bool:
+        """Return whether a search finds one answer sooner than the closed form all.
+
+        The form, which takes a while to make, answers what the search does not find.
+        """
+        if self._user_form is not None or not self._problem.can_search:
+            return False
+        try:
+            arm = arm_problem(self._problem).closed.arm
+        except NotApplicable:
+            return False
+        return isinstance(arm, SixAxes) and not arm.is_plain
 
     @cached_property
     def _form(self) -> RecognisedForm | GeneralForm | UserForm | str:
@@ -229,6 +247,14 @@ class InverseKinematics:
         )
         if bases is not None:
             query = with_bases(self._problem, query, bases)
+        if method is arm_angle is None and self._searches_first:
+            found = answer([], self.numeric, query)
+            left = np.isin(found.reason[:, 0], (NOT_FOUND, LIMITS))
+            rows = np.flatnonzero(left)
+            if rows.size:
+                forms = self._forms(None, None)
+                found.take(rows, answer(forms, self.numeric, query.at(rows)))
+            return Solution(found, query.batch)
         forms = self._forms(method, arm_angle)
         return Solution(answer(forms, self.numeric, query), query.batch)
 
@@ -406,7 +432,8 @@ class InverseKinematics:
             explain=explain,
             avoid=self.avoid,
         )
-        forms = self._forms(method, arm_angle)
+        searches = method is arm_angle is None and self._searches_first
+        forms = [] if searches else self._forms(method, arm_angle)
         if len(query.batch) != 1:
             raise ShapeError(f"A path is one sequence of targets, not {query.batch}.")
         planner = PathPlanner(forms, self.numeric, query, largest_step)

@@ -101,6 +101,11 @@ class SixAxes(NamedTuple):
         return len(self.drives) + len(self.rails)
 
     @property
+    def is_plain(self) -> bool:
+        """Return whether it has six joints that turn."""
+        return self.joints == SIX and not any(self.slides)
+
+    @property
     def turning(self) -> list[int]:
         """Return which of the six are the joints that turn."""
         return [k for k in range(self.joints) if not self.slides[k]]

@@ -359,10 +359,6 @@ class SixAxesSolver:
         return Solutions(found.rows, found.angles, unsure | blind, blind)
 
     @property
-    def _is_plain(self) -> bool:
-        return self._stilled is None and not self._is_mixed
-
-    @property
     def _is_mixed(self) -> bool:
         return any(self.arm.slides)
 
@@ -379,10 +375,15 @@ class SixAxesSolver:
         """
         order = self._orders[0]
         angles, marks, blur = order.roots(inner)
-        if self._is_plain and blur < BLUR[0] and not (marks == MEMBER).any():
+        found = None
+        if not self._is_mixed and blur < BLUR[0] and not (marks == MEMBER).any():
             found = self._looks_at_one(order, inner, angles, marks)
-            if found is not None:
+        if found is not None:
+            if self._stilled is None:
                 return found, False
+            sure, rows = np.zeros(1, np.bool_), np.zeros(len(found), np.int64)
+            whole = Solutions(rows, found, sure, sure)
+            return self._put_still(whole, inner[np.newaxis], None).angles, False
         solved = self.solve(inner[np.newaxis])
         return solved.angles, bool(solved.unsure[0])
 
