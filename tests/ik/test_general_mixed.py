@@ -290,7 +290,7 @@ def test_axes_that_nearly_coincide(gap: float) -> None:
         assert lost.mean() < 0.1
 
 
-def test_limits_narrower_than_the_tolerance_and_targets_that_are_no_poses() -> None:
+def test_limits_narrower_than_the_tolerance_and_invalid_targets() -> None:
     axes = small_arm()
     q = axes.samples(11, 4)
     narrow = Axes(axes.kinds, axes.axes, axes.points)

@@ -178,7 +178,7 @@ def checked_program(problem: ArmProblem) -> Program:
         Inputs as for the best branch, then `angles` (6,) [rad], lengths of slides in
         the arm's `scale`. One output `answer` (n + 3,), as that: q near `near`, what
         remains, and the reason: NOT_FOUND where the target is missed, OUT_OF_REACH
-        where that is by far, which of arms with fewer joints is no wonder.
+        where that is by far, as arms with fewer joints do.
     """
     axes = problem.closed.arm
     assert isinstance(axes, SixAxes)

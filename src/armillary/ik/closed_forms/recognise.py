@@ -137,7 +137,9 @@ def recognise(tree: Tree, goal: Goal, selection: Inputs) -> Closed:
     """
     point, free = not goal.has_rotation, goal.free_axis
     whole = all(goal.position) and (point or all(goal.rotation) or free is not None)
-    require(whole, "the goal is no full pose, no position, and leaves no axis free")
+    require(
+        whole, "the goal is neither a full pose or position, nor leaves one axis free"
+    )
     chain = chain_of(tree, goal.frame, goal.relative_to, selection)
     reasons: list[str] = []
     lower, upper = tree.cell.limits
