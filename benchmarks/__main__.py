@@ -51,6 +51,7 @@ GROUPS = {
 }
 REPORTS = {
     "arms": "arms",
+    "arm-table": "arm_table",
     "agreement": "agreement",
     "distance-agreement": "distance_agreement",
     "files": "files",

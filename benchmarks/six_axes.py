@@ -65,7 +65,7 @@ def _of_arm(name: str, path: str, what: str) -> Iterator[Figure]:
     except ImportError as error:
         yield absent(what, str(error))
         return
-    cell = _cell(peer)
+    cell = cell_of_peer(peer)
     ik = cell.ik("tool")
     q = np.random.default_rng(1).uniform(-np.pi, np.pi, (COUNT, 6))
     targets = np.asarray(cell.fk("tool")(q))
@@ -98,7 +98,7 @@ def _missed(cell: Cell, ours: arm.Answers, theirs: list[list[Array]]) -> int:
     return missed
 
 
-def _cell(peer: Any) -> Cell:
+def cell_of_peer(peer: Any) -> Cell:
     """Return the arm of a module of ssik, all joints free to turn half around."""
     links = [Link(name="base")]
     limits = arm.Limits(lower=-np.pi, upper=np.pi)

@@ -169,4 +169,5 @@ def test_what_cannot_place_points_is_reported_why() -> None:
         cell = arm_of_axes(kinds, axes, points, tool=Pose.translation(1.0, 0.0, 0.0))
         assert point_of(cell).why_not_closed == why
     half = leg().ik("tool", position="xy", rotation="")
-    assert half.why_not_closed == "the goal is neither a full pose nor a full position"
+    why = "the goal is neither a full pose or position, nor leaves one axis free"
+    assert half.why_not_closed == why

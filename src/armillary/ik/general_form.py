@@ -1,4 +1,4 @@
-"""Inverse kinematics of any arm of six revolute joints: all answers, by kernels.
+"""Inverse kinematics of any arm of at most six joints: all answers, by kernels.
 
 `closed_forms/general_6r` finds the angles of all axes; here they become joint positions
 within limits, verified on the model, as those of every closed form.
@@ -61,20 +61,24 @@ BEHIND_Q = 3
 AT_ONCE = 8192
 
 
+SIX: Final = 6
+SIGN: Final = ("sign: plus where det J > 0, else minus",)
+"""What `ik.branch` says of six joints."""
+
+
 class GeneralForm:
-    """The answers of an arm of six revolute joints that no simpler form knows.
+    """The answers of an arm of at most six joints that no simpler form knows.
 
     Attributes:
         family: What such arms are called.
         branches: The names of the answers to a target: their numbers. They do not
             stay the same along a path; `ik.branch` says what does.
-        choices: What that is.
+        choices: What that is; empty where the Jacobian is not that of six joints.
         backwards: False.
         arm_angle: None.
         values: Of the first inputs of its programs: what else the state decides.
     """
 
-    choices = ("sign: plus where det J > 0, else minus",)
     backwards = False
     arm_angle = None
     branches = tuple((str(k + 1),) for k in range(MOST))
@@ -90,6 +94,7 @@ class GeneralForm:
         self.values = problem.values if arm.selection.shapes else []
         axes = arm.closed.arm
         assert isinstance(axes, SixAxes)
+        self.choices = SIGN if len(problem.joints) == SIX == axes.joints else ()
         try:
             self._solver = solver_of(axes)
         except NotApplicable as unfit:
@@ -108,6 +113,7 @@ class GeneralForm:
                 near if near.ndim == 1 else near[k : k + AT_ONCE],
                 self._allowed(query.tolerance),
                 query.threads,
+                every=every,
             )
             for k in range(0, max(len(targets), 1), AT_ONCE)
         ]
@@ -188,6 +194,7 @@ class GeneralForm:
         if len(angles) > MOST:
             return None
         answer = self._checked(target, self._usual, near, angles)
+        answer = answer[answer[:, -1] != OUT_OF_REACH]
         reason = answer[:, -1]
         if ((reason == NOT_FOUND) | (reason % 1.0 > 0.0)).any():
             return None
@@ -209,9 +216,18 @@ class GeneralForm:
         return bind(shared_kernel(checked_program(self._arm)), self.values)
 
     def _answers(
-        self, targets: Array, near: Array, allowed: Array, threads: int | None
+        self,
+        targets: Array,
+        near: Array,
+        allowed: Array,
+        threads: int | None,
+        *,
+        every: bool,
     ) -> tuple[Array, Array, Reasons, Reasons]:
-        """Return q (count, 16, n), squares, reasons, and why there may be others."""
+        """Return q (count, 16, n), squares, reasons, and why there may be others.
+
+        Where fewer joints than six miss a target, q is the least miss, if not `every`.
+        """
         count, n = len(targets), len(self._problem.joints)
         q = np.full((count, MOST, n), np.nan)
         squares = np.full((count, MOST, 2), np.nan)
@@ -230,6 +246,15 @@ class GeneralForm:
         doubt[some[solved.blind]] = MANY
         rows = some[solved.rows]
         answer = self._verified(rows, targets, near, allowed, solved.angles, threads)
+        # Of fewer joints than six some joint positions are far from the target.
+        far = answer[:, n + 2] == OUT_OF_REACH
+        if far.any() and not every:
+            misses = answer[far, n] / self._arm.closed.arm.size**2 + answer[far, n + 1]
+            worst_first = np.argsort(-misses, kind="stable")
+            at = rows[far][worst_first]
+            q[at] = answer[far, np.newaxis, :n][worst_first]
+            squares[at] = answer[far, np.newaxis, n : n + 2][worst_first]
+        rows, answer = rows[~far], answer[~far]
         # A miss by the model's own numbers is in doubt: it is left to a search.
         met = answer[:, n + 2] != NOT_FOUND
         doubt[rows[~met]] = MISSED

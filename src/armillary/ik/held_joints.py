@@ -23,7 +23,7 @@ import numpy.typing as npt
 from armillary.errors import ModelError
 from armillary.ik.avoidance import marked, nearest_free
 from armillary.ik.closed_forms.family import NotApplicable
-from armillary.ik.closed_forms.recognise import GENERAL_SIX
+from armillary.ik.closed_forms.general_6r.geometry import SixAxes
 from armillary.ik.general_form import GeneralForm
 from armillary.ik.method import Candidates
 from armillary.ik.problem import IKProblem
@@ -56,7 +56,7 @@ def recognised(problem: IKProblem) -> RecognisedForm | GeneralForm:
         NotApplicable: There is none.
     """
     arm = arm_problem(problem)
-    if arm.closed.family is GENERAL_SIX:
+    if isinstance(arm.closed.arm, SixAxes):
         return GeneralForm(problem, arm)
     return RecognisedForm(problem, arm)
 

@@ -14,6 +14,7 @@ from armillary.ik.answer import answer
 from armillary.ik.avoidance import Avoidance
 from armillary.ik.branch_names import Words, branch_names
 from armillary.ik.closed_forms.family import NotApplicable
+from armillary.ik.closed_forms.general_6r.geometry import SixAxes
 from armillary.ik.free_joint import FreeJoint, free_joint
 from armillary.ik.general_form import GeneralForm
 from armillary.ik.held_joints import HeldForm, held_of, recognised
@@ -25,7 +26,8 @@ from armillary.ik.path import Path
 from armillary.ik.path_planner import PathPlanner
 from armillary.ik.problem import IKProblem
 from armillary.ik.query import TOLERANCE, Tolerance, joint_vectors, query_of
-from armillary.ik.recognised_form import RecognisedForm, has_free_elbow
+from armillary.ik.reason import LIMITS, NOT_FOUND
+from armillary.ik.recognised_form import RecognisedForm, arm_problem, has_free_elbow
 from armillary.ik.solution import Answers, Solution
 from armillary.ik.targets import as_joints
 from armillary.ik.user_form import UserForm
@@ -171,7 +173,7 @@ class InverseKinematics:
         form = self.closed
         if redundancy:
             form = self.closed_given(*redundancy)
-        if form is None or not form.branches:
+        if form is None or not (form.branches and form.choices):
             why = self.why_not_closed
             if form is not None:
                 why = "a given joint is between the others, or the form has one branch"
@@ -185,6 +187,9 @@ class InverseKinematics:
 
     def _answered(self, target: Any, near: Any, *, explain: bool) -> Solution | None:
         """Return the answer to one target that is found at once, if there is one."""
+        if self.avoid is None and self._searches_first:
+            found = self.numeric.answered(target, near, explain=explain)
+            return found if found is not None and found.success else None
         method = self._quick_method
         if method is None:
             return None
@@ -198,6 +203,20 @@ class InverseKinematics:
         if self.avoid is not None or isinstance(self._form, UserForm):
             return None
         return self.numeric if isinstance(self._form, str) else self._form
+
+    @cached_property
+    def _searches_first(self) -> bool:
+        """Return whether a search finds one answer sooner than the closed form all.
+
+        The form, which takes a while to make, answers what the search does not find.
+        """
+        if self._user_form is not None or not self._problem.can_search:
+            return False
+        try:
+            arm = arm_problem(self._problem).closed.arm
+        except NotApplicable:
+            return False
+        return isinstance(arm, SixAxes) and not arm.is_plain
 
     @cached_property
     def _form(self) -> RecognisedForm | GeneralForm | UserForm | str:
@@ -306,6 +325,14 @@ class InverseKinematics:
         )
         if bases is not None:
             query = with_bases(self._problem, query, bases)
+        if method is arm_angle is redundancy is None and self._searches_first:
+            found = answer([], self.numeric, query)
+            left = np.isin(found.reason[:, 0], (NOT_FOUND, LIMITS))
+            rows = np.flatnonzero(left)
+            if rows.size:
+                forms = self._forms(None, None, None)
+                found.take(rows, answer(forms, self.numeric, query.at(rows)))
+            return Solution(found, query.batch)
         forms = self._forms(method, arm_angle, redundancy)
         return Solution(answer(forms, self.numeric, query), query.batch)
 
@@ -499,7 +526,9 @@ class InverseKinematics:
             raise ShapeError(f"A path is one sequence of targets, not {query.batch}.")
         if bases is not None:
             query = with_bases(self._problem, query, bases)
-        forms = self._forms(method, arm_angle, redundancy)
+        asks_a_form = not (method is arm_angle is redundancy is None)
+        searches = self._searches_first and not asks_a_form
+        forms = [] if searches else self._forms(method, arm_angle, redundancy)
         planner = PathPlanner(forms, self.numeric, query, largest_step)
         came = None
         if start is not None:

@@ -63,6 +63,15 @@ class Goal(NamedTuple):
         return all(self.position) and all(self.rotation)
 
     @property
+    def free_axis(self) -> int | None:
+        """Return the axis of the frame about which alone it may turn, if there is one.
+
+        All of the position counts, and both other axes of the target.
+        """
+        one_free = self.in_target and sum(self.rotation) == len(self.rotation) - 1
+        return self.rotation.index(False) if one_free and all(self.position) else None
+
+    @property
     def has_position(self) -> bool:
         """Return whether any direction counts."""
         return any(self.position)
@@ -337,6 +346,9 @@ class IKProblem:
         # |R - R'|^2 = 2 (3 - trace R'R) = 2 (2 sin(angle/2))^2, over all nine numbers.
         squares: Array = (apart**2).sum(axis=-2)
         chord = 0.5 * squares[..., :3].sum(axis=-1) * self.goals[0].has_rotation
+        free = self.goals[0].free_axis
+        if free is not None:
+            chord = squares[..., free]
         return np.stack([squares[..., 3], chord], axis=-1)
 
     def out_of_reach(self, rows: Array) -> Truths:

@@ -220,7 +220,7 @@ def _branch(
     X = _reached(problem, answer, q)
     apart = subtract(X.position, target.position)
     distance: Number = dot(apart, apart)
-    chord = 0.0 if closed.point else chord_square(X, target)
+    chord = 0.0 if closed.point else chord_square(X, target, problem.goal.free_axis)
     met = (distance <= allowed.distance) & (chord <= allowed.chord)
     far = (distance > 100.0 * allowed.distance + (DOUBT * closed.arm.size) ** 2) | (
         chord > 100.0 * allowed.chord + DOUBT**2
@@ -255,8 +255,15 @@ def _reached_inside(
     return X
 
 
-def chord_square(X: Pose, Y: Pose) -> Number:
-    """Return (2 sin(angle/2))^2 of two rotations: half the squares of differences."""
+def chord_square(X: Pose, Y: Pose, free: int | None = None) -> Number:
+    """Return (2 sin(angle/2))^2 of two rotations: half the squares of differences.
+
+    free: The axis whose directions alone are compared; all by default.
+    """
+    if free is not None:
+        a, b = (tuple(row[free] for row in Z.rotation) for Z in (X, Y))
+        apart = subtract(a, b)  # type: ignore[arg-type]
+        return dot(apart, apart)
     total: Number = 0.0
     for a, b in zip(X.rotation, Y.rotation, strict=True):
         apart = subtract(a, b)

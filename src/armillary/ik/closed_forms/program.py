@@ -175,10 +175,14 @@ def checked_program(problem: ArmProblem) -> Program:
     """Return the program of one answer of which the angles of the axes are given.
 
     Returns:
-        Inputs as for the best branch, then `angles` (6,) [rad]. One output `answer`
-        (n + 3,), as that: q near `near`, what remains, and the reason: NOT_FOUND where
-        the target is missed.
+        Inputs as for the best branch, then `angles` (6,) [rad], lengths of slides in
+        the arm's `scale`. One output `answer` (n + 3,), as that: q near `near`, what
+        remains, and the reason: NOT_FOUND where the target is missed, OUT_OF_REACH
+        where that is by far, as arms with fewer joints do.
     """
+    axes = problem.closed.arm
+    assert isinstance(axes, SixAxes)
+    all_move = axes.moves == len(axes.slides)
 
     def equations(
         matrix: Matrix,
@@ -187,10 +191,11 @@ def checked_program(problem: ArmProblem) -> Program:
         angles: Vector,
         placed: ArmProblem,
     ) -> list[Number]:
-        turns = [Turn(cos(x), sin(x), x) for x in angles]
+        turns = [Turn(cos(x), sin(x), x) for x in (angles[k] for k in axes.turning)]
+        shifts = [axes.scale * angles[k] for k in axes.sliding]
 
         def given(*_: Any) -> list[FormulaAnswer]:
-            return [FormulaAnswer(turns, False, loose=True)]
+            return [FormulaAnswer(turns, False, loose=all_move, shifts=shifts)]
 
         target, there = Pose.from_matrix(matrix), within_limits(problem, near)
         placed = placed._replace(closed=problem.closed._replace(formula=given))
@@ -203,7 +208,7 @@ def checked_program(problem: ArmProblem) -> Program:
         "target": (4, 4),
         "allowed": (len(Allowed._fields),),
         "near": (n,),
-        "angles": (len(problem.closed.arm.drives),),
+        "angles": (len(axes.slides),),
     }
 
     def of_inputs(*inputs: Any) -> list[Number]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,7 +51,10 @@ def _of_kernels(arm: SixAxes) -> Formula:
 
 
 GENERAL_SIX: Family[SixAxes] = Family("six revolute joints", _of_kernels, ())
-"""Any other arm of six joints that turn: it has no formula, see `general_form.py`."""
+MIXED_SIX: Family[SixAxes] = Family("six joints, some of which slide", _of_kernels, ())
+FEWER_AXES: Family[SixAxes] = Family("fewer than six joints", _of_kernels, ())
+FREE_AXIS: Family[SixAxes] = Family("a free axis of the tool", _of_kernels, ())
+"""Any other arm: it has no formula, see `general_form.py`."""
 
 FEWER: tuple[tuple[Family[PrismaticArm], ...], ...] = (
     (ORIENTING,),
@@ -65,6 +68,10 @@ MOST, JOINTS, REDUNDANT = 3, 6, 7
 CHECKS = 16
 ROUNDING = 1e-13
 ACCURACY = 1e-7  # of the formula's geometry against the model's, of the arm's size
+
+
+_Candidate = tuple[Family[Any], Arm | PrismaticArm | SixAxes, bool]
+"""A family, an arm of which it may be the family, and whether that is reversed."""
 
 
 class Closed(NamedTuple):
@@ -128,13 +135,18 @@ def recognise(tree: Tree, goal: Goal, selection: Inputs) -> Closed:
     Raises:
         NotApplicable: There is none; the message says why for each family.
     """
-    point = not goal.has_rotation
-    whole = all(goal.position) and (point or all(goal.rotation))
-    require(whole, "the goal is neither a full pose nor a full position")
+    point, free = not goal.has_rotation, goal.free_axis
+    whole = all(goal.position) and (point or all(goal.rotation) or free is not None)
+    require(
+        whole, "the goal is neither a full pose or position, nor leaves one axis free"
+    )
     chain = chain_of(tree, goal.frame, goal.relative_to, selection)
     reasons: list[str] = []
-    for family, arm, backwards in (_placing if point else _candidates)(chain):
+    lower, upper = tree.cell.limits
+    limits = [[float(end[k]) for k in selection.inputs] for end in (lower, upper)]
+    for find in _placing(chain) if point else _candidates(chain, limits, free):
         try:
+            family, arm, backwards = find()
             formula = family.fit(arm)
         except NotApplicable as unfit:
             reasons.append(str(unfit))
@@ -147,35 +159,43 @@ def recognise(tree: Tree, goal: Goal, selection: Inputs) -> Closed:
 
 
 def _candidates(
-    chain: Chain,
-) -> list[tuple[Family[Any], Arm | PrismaticArm | SixAxes, bool]]:
-    """Return the families that a chain may belong to, each with its geometry.
+    chain: Chain, limits: Sequence[Sequence[float]], free: int | None
+) -> Iterator[Callable[[], _Candidate]]:
+    """Yield what finds the families that a chain may belong to, with its geometry.
 
     Those of six joints that turn are tried on the chain from its other end, too.
     """
     count = len(chain.screws)
     turning = sum(screw.turns for screw in chain.screws)
+    ends = limits[0], limits[1]
+    if free is not None:
+        yield lambda: (FREE_AXIS, axes_of(chain, ends, free=free), False)
+        return
     if count == turning == REDUNDANT:
-        return [(SPHERICAL_SHOULDER, arm_of(chain), False)]
-    require(count <= JOINTS, f"{count} joints move the frame, more than a pose needs")
-    if not count == turning == JOINTS:
-        many = f"{turning} of {count} joints turn, neither six nor at most three"
-        require(turning < len(FEWER), many)
-        mixed = prismatic_arm_of(chain)
-        return [(family, mixed, False) for family in FEWER[turning]]
-    arms = [(arm_of(chain), False), (arm_of(chain.reversed()), True)]
-    known = [(family, *arm) for family in FAMILIES for arm in arms]
-    return [*known, (GENERAL_SIX, axes_of(chain), False)]
+        yield lambda: (SPHERICAL_SHOULDER, arm_of(chain), False)
+        return
+    if count == turning == JOINTS:
+        for family in FAMILIES:
+            yield lambda family=family: (family, arm_of(chain), False)
+            yield lambda family=family: (family, arm_of(chain.reversed()), True)
+    elif count <= JOINTS and turning < len(FEWER):
+        for family in FEWER[turning]:
+            yield lambda family=family: (family, prismatic_arm_of(chain), False)
+    rest = FEWER_AXES if count < JOINTS else MIXED_SIX
+    rest = GENERAL_SIX if turning == JOINTS else rest
+    yield lambda: (rest, axes_of(chain, ends), False)
 
 
-def _placing(chain: Chain) -> list[tuple[Family[Any], Arm | PrismaticArm, bool]]:
-    """Return the families that may place a point, each with its geometry."""
+def _placing(chain: Chain) -> Iterator[Callable[[], _Candidate]]:
+    """Yield what finds the families that may place a point, each with its geometry."""
     count = len(chain.screws)
     turning = sum(screw.turns for screw in chain.screws)
     require(count <= MOST, f"{count} joints move the point, more than it needs")
     if turning == MOST:
-        return [(family, arm_of(chain), False) for family in POINT_TURNS]
-    return [(POINT[turning], prismatic_arm_of(chain), False)]
+        for family in POINT_TURNS:
+            yield lambda family=family: (family, arm_of(chain), False)
+    else:
+        yield lambda: (POINT[turning], prismatic_arm_of(chain), False)
 
 
 def _error(tree: Tree, goal: Goal, selection: Inputs, closed: Closed) -> float:

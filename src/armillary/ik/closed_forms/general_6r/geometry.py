@@ -1,4 +1,4 @@
-"""The closed chain of an arm of six revolute joints, cut in one of two orders.
+"""The closed chain of an arm of six joints, cut in one of two orders.
 
 T = base Rz(t_1) K_1 Rz(t_2) ... K_5 Rz(t_6) tool, with z along each axis. With
 X = base^-1 T tool^-1 the chain is closed by X^-1, and is written as
@@ -9,24 +9,28 @@ where G is X and L are K for the order that hides joint 2, u = t_6, t_1, ..., t_
 is X^-1 and L are the inverses of K, last first, for the order that hides joint 5,
 u = -(t_1, t_6, t_5, t_4, t_3, t_2). As G lies between u_1 and u_2, these two are never
 parallel or meeting for a generic target, whatever the arm is.
+
+A joint that slides is a turn about an axis that is infinitely far away. For the
+elimination, which only says where to look, that axis is far, and elsewhere in either
+order; Newton's method leads from there to the answers of the arm itself.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from armillary.ik.closed_forms.family import require
 from armillary.ik.closed_forms.screw_axes import Chain, ScrewAxis
 from armillary.ik.closed_forms.subproblems import Turn
 from armillary.model.drive import Drive
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Number
 
-__all__ = ["WEIGHTS", "SixAxes", "axes_of"]
+__all__ = ["WEIGHTS", "SixAxes", "axes_of", "inverse", "moved", "turned", "weakest"]
 
 Array = npt.NDArray[np.float64]
 
@@ -40,37 +44,76 @@ HALF = np.array([[0.0, 2.0, 0.0], [-1.0, 0.0, 1.0], [1.0, 0.0, 1.0]])
 WEIGHTS = 1.0, 1.0 / np.sqrt(2.0), 1.0
 """Of S^2, S C, C^2 of the half of u_5: they are a unit vector then for every angle."""
 
+SIX = 6
+FAR = 0.0, 1e3, 3e2, 1e2
+"""Distance of the axes that take the place of slides, by how many slide."""
+
 SMALL = 1e-9
 """Part of the distance of the axes below which a length counts as zero."""
 
 
 class SixAxes(NamedTuple):
-    """An arm of six revolute joints, by any frames with z along its axes.
+    """An arm of six joints, by any frames with z along its axes.
+
+    Joints that turn or slide come first, then, if the goal leaves an axis of the tool
+    free, a turn about that, then turns that stay at zero, up to six.
 
     Attributes:
         base: The frame of the first axis in that of the targets.
-        links: K, shape (5, 4, 4).
+        links: K, shape (5, 4, 4), those that slide in the middle of their ranges.
         tool: The carried frame in that of the last axis.
-        drives: For each axis.
-        size: Sum of the distances between origins of its frames [m].
+        drives: For each joint that turns.
+        rails: For each joint that slides.
+        slides: Which of the six slide.
+        moves: How many of the six move: the others stay at zero.
+        other: The same arm with other axes that stay at zero, if there are some.
+        size: Sum of the distances between origins of its frames, and of ranges [m].
         scale: The length in which the elimination counts [m].
-        rails: Empty: no joint slides.
     """
 
     base: Pose
     links: Array
     tool: Pose
     drives: tuple[Drive, ...]
+    rails: tuple[Drive, ...]
+    slides: tuple[bool, ...]
+    moves: int
     size: float
     scale: float
-    rails: tuple[Drive, ...] = ()
+    other: SixAxes | None = None
 
-    def pose(self, turns: Sequence[Turn], _: Sequence[Number] = ()) -> Pose:
-        """Return the pose of the carried frame."""
+    def pose(self, turns: Sequence[Turn], shifts: Sequence[Number] = ()) -> Pose:
+        """Return the pose of the carried frame; a free turn about its axis is zero."""
+        angles, lengths = iter(turns), iter(shifts)
         pose = self.base
-        for turn, link in zip(turns[:-1], self.links, strict=True):
-            pose = pose @ turn.pose @ Pose.from_matrix(link)
-        return pose @ turns[-1].pose @ self.tool
+        for k, slides in enumerate(self.slides):
+            if slides:
+                pose = pose @ Pose.translation(0.0, 0.0, next(lengths))
+            elif k < self.joints:
+                pose = pose @ next(angles).pose
+            if k < len(self.links):
+                pose = pose @ Pose.from_matrix(self.links[k])
+        return pose @ self.tool
+
+    @property
+    def joints(self) -> int:
+        """Return how many of the six are joints of the arm."""
+        return len(self.drives) + len(self.rails)
+
+    @property
+    def is_plain(self) -> bool:
+        """Return whether it has six joints that turn."""
+        return self.joints == SIX and not any(self.slides)
+
+    @property
+    def turning(self) -> list[int]:
+        """Return which of the six are the joints that turn."""
+        return [k for k in range(self.joints) if not self.slides[k]]
+
+    @property
+    def sliding(self) -> list[int]:
+        """Return which of the six slide."""
+        return [k for k in range(self.joints) if self.slides[k]]
 
     @property
     def scaled(self) -> Array:
@@ -79,43 +122,152 @@ class SixAxes(NamedTuple):
         K[:, :3, 3] /= self.scale
         return K
 
-    def order(self, *, hides_five: bool) -> dict[str, Array]:
+    @property
+    def far(self) -> float:
+        """Return how far the axes are that take the place of slides, in `scale`."""
+        return FAR[sum(self.slides)]
+
+    def seen_by(self, other: SixAxes) -> tuple[Array, Array]:
+        """Return the poses (4, 4) before and behind its inner targets as another's."""
+        sides = other.base.inverse() @ self.base, self.tool @ other.tool.inverse()
+        front, back = (side.matrix().astype(np.float64) for side in sides)
+        for pose in front, back:
+            pose[:3, 3] /= self.scale
+        return front, back
+
+    def order(self, *, hides_five: bool) -> tuple[dict[str, Array], Array, Array]:
         """Return the constants of an order, as the fields of its record.
 
         Returns:
             `links`, L_1 to L_5 as (5, 3, 4); `left`, the rows of the left side
             (3, 9, 14), see `left_rows`; `flip`, 1 for the order that hides joint 5.
+            Then two poses (4, 4), between which it takes its targets.
         """
-        K = self.scaled
+        K, front, back = self._turned(0.7 if hides_five else 2.0)
         L = inverse(K[::-1]) if hides_five else K
-        return {
+        constants = {
             "links": L[:, :3],
             "left": left_rows(L),
             "flip": np.array(float(hides_five)),
         }
+        return constants, front, back
+
+    def _turned(self, angle: float) -> tuple[Array, Array, Array]:
+        """Return the links (5, 4, 4) with a turn about a far axis for each slide.
+
+        Then the poses (4, 4) before the first and behind the last axis.
+
+        angle: Where around the slides these axes are [rad].
+        """
+        K, front, back = self.scaled, np.eye(4), np.eye(4)
+        for k in self.sliding:
+            c, s = np.cos(angle + k), np.sin(angle + k)
+            E = np.eye(4)
+            E[:3, :3] = [[0.0, c, -s], [0.0, s, c], [1.0, 0.0, 0.0]]
+            E[:3, 3] = self.far * c, self.far * s, 0.0
+            if k > 0:
+                K[k - 1] = K[k - 1] @ E
+            else:
+                front = inverse(E)
+            if k < len(K):
+                K[k] = inverse(E) @ K[k]
+            else:
+                back = E
+        return K, front, back
 
 
-def axes_of(chain: Chain) -> SixAxes:
-    """Return the axes of a chain of six revolute joints, each with a frame.
+def axes_of(
+    chain: Chain,
+    limits: tuple[Sequence[float], Sequence[float]] | None = None,
+    *,
+    free: int | None = None,
+) -> SixAxes:
+    """Return the axes of a chain of at most six joints, each with a frame.
 
-    Of axes that meet in one point the size is 0.
+    Of axes that meet in one point, and do not slide, the size is 0.
+
+    Args:
+        chain: The joints.
+        limits: Least and greatest q, by the places of joints; none by default.
+        free: The axis of the carried frame about which it may turn.
+
+    Raises:
+        NotApplicable: There are too many joints, or too many that slide.
     """
-    screws = chain.screws
-    centre = _centre(screws)
-    frames = np.array([_frame(screw, centre) for screw in screws])
-    pairs = itertools.pairwise(frames)
-    links = np.array([inverse(a) @ b for a, b in pairs])
-    size = float(np.linalg.norm(links[:, :3, 3], axis=1).sum())
+    screws = list(chain.screws)
+    count = len(screws) + (free is not None)
+    require(count <= SIX, f"{count} joints move the frame, more than a pose needs")
+    slides = [not screw.turns for screw in screws]
+    many = f"{sum(slides)} joints slide, more than a position needs"
+    require(sum(slides) < len(FAR), many)
+    centre = _centre([screw for screw in screws if screw.turns], chain.home)
+    if free is not None:
+        axis, point = chain.home[:3, free], chain.home[:3, 3]
+        screws.append(ScrewAxis(-1, True, axis, point, 1.0))
+    frames = [_frame(screw, centre) for screw in screws]
+    links: list[Array] = []
+    middles, travels = _ranges(chain, limits)
+    for k, frame in enumerate(frames):
+        shift = np.eye(4)
+        shift[2, 3] = middles[k] if k < len(middles) else 0.0
+        following = frames[k + 1] if k + 1 < len(frames) else chain.home
+        links.append(shift @ inverse(frame) @ following)
+    tool = links.pop()
+    lengths = [float(np.linalg.norm(K[:3, 3])) for K in links]
+    size = sum(lengths) + sum(travels)
     reach = float(np.abs(chain.home[:3, 3] - centre).max()) + size
     size = size if size > SMALL * reach else 0.0
-    return SixAxes(
+    if size == 0.0 and (any(slides) or count < SIX):
+        size = reach or 1.0
+    drives = [
+        Drive(screw.place, screw.gain, -middle)
+        for screw, middle in zip(chain.screws, middles, strict=True)
+    ]
+    arm = SixAxes(
         base=_rigid(frames[0]),
-        links=links,
-        tool=_rigid(inverse(frames[-1]) @ chain.home),
-        drives=tuple(Drive(screw.place, screw.gain, 0.0) for screw in screws),
+        links=np.array(links).reshape(-1, 4, 4),
+        tool=_rigid(tool),
+        drives=tuple(d for d, on in zip(drives, slides, strict=True) if not on),
+        rails=tuple(d for d, on in zip(drives, slides, strict=True) if on),
+        slides=(*slides, *[False] * (SIX - len(slides))),
+        moves=count,
         size=size,
-        scale=size / len(links) or 1.0,
+        scale=size / (SIX - 1) or 1.0,
     )
+    if count == SIX:
+        return arm
+    return _filled(arm, 0)._replace(other=_filled(arm, 1))
+
+
+def _filled(arm: SixAxes, seed: int) -> SixAxes:
+    """Return an arm with axes behind its own that stay at zero, up to six."""
+    rng = np.random.default_rng([7, seed])
+    links, tool = [*arm.links], arm.tool.matrix().astype(np.float64)
+    for _ in range(SIX - arm.moves):
+        there = np.eye(4)
+        there[:3, :3] = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+        there[:3, 2] *= np.linalg.det(there[:3, :3])
+        there[:3, 3] = 0.2 * arm.size * rng.uniform(-1.0, 1.0, 3)
+        links.append(there)
+        tool = inverse(there) @ tool
+    return arm._replace(links=np.array(links), tool=_rigid(tool))
+
+
+def _ranges(
+    chain: Chain, limits: tuple[Sequence[float], Sequence[float]] | None
+) -> tuple[list[float], list[float]]:
+    """Return the middle and half of the range of each slide [m], 0 of a turn."""
+    middles: list[float] = []
+    halves: list[float] = []
+    for screw in chain.screws:
+        ends = (-np.inf, np.inf)
+        if limits is not None:
+            ends = limits[0][screw.place], limits[1][screw.place]
+        has_range = not screw.turns and np.isfinite(ends).all()
+        low, high = ends if has_range else (0.0, 0.0)
+        middles.append(0.5 * (low + high) * screw.gain)
+        halves.append(0.5 * max(high - low, 0.0) * screw.gain)
+    return middles, halves
 
 
 def _rigid(X: Array) -> Pose:
@@ -132,6 +284,15 @@ def turned(angle: Array) -> Array:
     return X
 
 
+def moved(q: Array, *, slides: bool) -> Array:
+    """Return rotations about z, or ways along it, shape (..., 4, 4)."""
+    if not slides:
+        return turned(q)
+    X = turned(0.0 * q)
+    X[..., 2, 3] = q
+    return X
+
+
 def inverse(X: Array) -> Array:
     """Return the inverse of poses, shape (..., 4, 4)."""
     Y = np.zeros_like(X)
@@ -142,26 +303,29 @@ def inverse(X: Array) -> Array:
     return Y
 
 
-def weakest(links: Array, angles: Array) -> tuple[Array, Array]:
-    """Return the two directions of angles that move the last axis's frame least.
+def weakest(links: Array, slides: Sequence[bool], q: Array) -> tuple[Array, Array]:
+    """Return the two directions of q that move the last axis's frame least.
 
     Args:
         links: K, shape (5, 4, 4).
-        angles: Of the axes, shape (m, 6).
+        slides: Which joints slide, six.
+        q: Angles, or lengths of those that slide, shape (m, 6).
 
     Returns:
         Unit vectors, shape (m, 6) each, of the least and the second singular value.
     """
-    pose = np.broadcast_to(np.eye(4), (len(angles), 4, 4))
+    pose = np.broadcast_to(np.eye(4), (len(q), 4, 4))
     axes: list[Array] = []
-    for k in range(angles.shape[1]):
+    for k in range(SIX):
         axes.append(pose)
-        pose = pose @ turned(angles[:, k])
+        pose = pose @ moved(q[:, k], slides=slides[k])
         pose = pose @ links[k] if k < len(links) else pose
     end = pose[:, :3, 3]
     columns = [
-        np.concatenate([np.cross(A[:, :3, 2], end - A[:, :3, 3]), A[:, :3, 2]], axis=1)
-        for A in axes
+        np.concatenate([A[:, :3, 2], 0.0 * end], axis=1)
+        if slid
+        else np.concatenate([np.cross(A[:, :3, 2], end - A[:, :3, 3]), A[:, :3, 2]], 1)
+        for A, slid in zip(axes, slides, strict=True)
     ]
     J = np.stack(columns, axis=-1)
     V = np.linalg.svd(J)[2]
@@ -192,8 +356,10 @@ def left_rows(L: Array) -> Array:
     return np.ascontiguousarray(halves.reshape(3, 9, rows.shape[-1]))
 
 
-def _centre(screws: tuple[ScrewAxis, ...]) -> Array:
+def _centre(screws: Sequence[ScrewAxis], home: Array) -> Array:
     """Return the point whose distances from the axes have the least squares."""
+    if not screws:
+        return np.array(home[:3, 3])
     across = [np.eye(3) - np.outer(screw.axis, screw.axis) for screw in screws]
     sums = np.sum([P @ s.point for P, s in zip(across, screws, strict=True)], axis=0)
     mean = np.mean([screw.point for screw in screws], axis=0)
@@ -212,4 +378,6 @@ def _frame(screw: ScrewAxis, centre: Array) -> Array:
     X = np.eye(4)
     X[:3, :3] = np.stack([x, np.cross(z, x), z], axis=1)
     X[:3, 3] = screw.point + z * ((centre - screw.point) @ z)
+    if not screw.turns:  # it has no place of its own
+        X[:3, 3] = centre
     return X

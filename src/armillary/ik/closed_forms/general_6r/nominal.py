@@ -88,7 +88,8 @@ def solver_of(axes: SixAxes) -> SixAxesSolver | NominalSolver:
         NotApplicable: As for `SixAxesSolver`.
     """
     general = SixAxesSolver(axes)
-    nominal = nominal_of(axes)
+    # Formulas of families are those of six joints that turn.
+    nominal = nominal_of(axes) if axes.is_plain else None
     return general if nominal is None else NominalSolver(general, nominal)
 
 

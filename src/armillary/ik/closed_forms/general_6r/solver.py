@@ -1,4 +1,4 @@
-"""All answers of an arm of six revolute joints, in stages that run where needed.
+"""All answers of an arm of six joints, in stages that run where needed.
 
 1. Every target in the better order of the arm, one look at each root.
 2. Where three roots are close, something near a solution did not become one, or the
@@ -17,13 +17,15 @@ show more: solutions may form curves there, and roots are rounding alone.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.ik.closed_forms.family import require
-from armillary.ik.closed_forms.general_6r.geometry import SixAxes, turned, weakest
+from armillary.ik.closed_forms.family import NotApplicable, require
+from armillary.ik.closed_forms.general_6r.geometry import SixAxes, moved, weakest
 from armillary.ik.closed_forms.general_6r.nearby import FOUND
 from armillary.ik.closed_forms.general_6r.roots import LONE, MEMBER, PAIR, ROOTS, SINGLE
 from armillary.ik.closed_forms.general_6r.stages import (
@@ -58,10 +60,10 @@ APART = 5e-6
 
 SAMPLES = 128
 SAME, MOST_LOST = 1e-3, 6
-BLUR = 3e-5, 5e-5
+BLUR = 3e-5, 2e-4
 """Largest error of a root that shows where to look, first and where roots crowd."""
 
-BLIND = 1e-2
+BLIND = 5e-3
 """Error of roots in the better order from which on they say nothing."""
 
 BLIND_IF_EMPTY = 1e-4
@@ -70,6 +72,18 @@ BLIND_IF_EMPTY = 1e-4
 DIM = 3e-5
 """Error of roots in either order from which on poses next to a target are asked."""
 
+MOST_TURN = 0.6
+"""Largest turn about a far axis that stands for a slide [rad]."""
+
+LENGTHS = 2.0
+"""How far joints slide in poses that an arm is tried at, in its `scale`."""
+
+STILL = 0.3
+"""Largest angle from which a joint that stays at zero is put there [rad]."""
+
+MURKY = 5e-5
+"""Error of roots in the better order from which on poses farther away are, too."""
+
 ROUNDS, NEARLY = 2, 1e-6
 """Rounds of Newton's method after the first; an error that would fall further."""
 
@@ -77,8 +91,11 @@ _HALF = np.array([[0.0, 0.002, 0.004], [-0.002, 0.0, -0.003], [-0.004, 0.003, 0.
 _AWAY = np.eye(4)
 _AWAY[:3, :3] = np.linalg.solve(np.eye(3) - _HALF, np.eye(3) + _HALF)  # Cayley
 _AWAY[:3, 3] = 0.006, -0.005, 0.007
-DISPLACED = _AWAY, np.linalg.inv(_AWAY)
+DISPLACED: tuple[Array, Array] = _AWAY, np.linalg.inv(_AWAY).astype(np.float64)
 """A turn [rad] and a shift of 0.01 in no special direction: one for each order."""
+
+WIDE = 3, 10
+"""How many times as far, for arms with far axes or where roots are murky."""
 
 SCALES = 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0
 """How far from solutions others are looked for [rad]."""
@@ -108,11 +125,45 @@ class Solutions(NamedTuple):
     blind: Truths
 
 
-class _Order(NamedTuple):
+class _Order:
     """The kernels of one order of an arm: of roots, and of `LOOKS`."""
 
-    roots: Kernel
-    looks: tuple[Kernel, ...]
+    def __init__(self, arm: SixAxes, *, hides_five: bool) -> None:
+        """Prepare the kernels.
+
+        Args:
+            arm: The axes.
+            hides_five: Whether joint 5 is hidden, else joint 2.
+        """
+        constants, *self._around = arm.order(hides_five=hides_five)
+        self._sliding, self._far = arm.sliding, arm.far
+        self._roots = roots_kernel(constants)
+        self._looks = tuple(near_kernel(constants, **how) for how in LOOKS)
+
+    def roots(self, inner: Array, *, threads: int | None = None) -> tuple[Array, ...]:
+        """Return `angles`, `marks` and `blur` of the kernel of roots."""
+        return _called(self._roots, threads, self._seen(inner))
+
+    def look(
+        self, how: int, inner: Array, angles: Array, *, threads: int | None = None
+    ) -> tuple[Array, Array]:
+        """Return `found` and `missed` of the kernel of a look.
+
+        Turns about far axes become slides; where they are large there is no answer.
+        """
+        found, missed = _called(self._looks[how], threads, self._seen(inner), angles)
+        if self._sliding:
+            turns = found[..., self._sliding]
+            missed = np.where((np.abs(turns) < MOST_TURN).all(-1), missed, np.inf)
+            found[..., self._sliding] = self._far * np.sin(turns)
+        return found, missed
+
+    def _seen(self, inner: Array) -> Array:
+        """Return targets for the axes that the order is about."""
+        if not self._sliding:
+            return inner
+        front, back = self._around
+        return np.ascontiguousarray(front @ inner @ back)
 
 
 NONE, NO_BLUR = np.zeros(0, np.bool_), np.zeros((0, 2))
@@ -179,23 +230,19 @@ class SixAxesSolver:
         self.arm = arm
         links = arm.scaled
         self._links = links
-        self._polish = polish_kernel(links[:, :3])
-        orders: list[_Order] = []
-        for hides_five in (True, False):
-            order = arm.order(hides_five=hides_five)
-            looks = tuple(near_kernel(order, **how) for how in LOOKS)
-            orders.append(_Order(roots_kernel(order), looks))
-        self._orders = orders
-        angles, poses = _samples(links)
-        whole = self.solve(poses)
-        gap = np.abs(_wrapped(whole.angles - angles[whole.rows])).max(axis=1)
+        self._polish = polish_kernel(links[:, :3], arm.slides, len(arm.slides))
+        self._orders = [_Order(arm, hides_five=five) for five in (True, False)]
+        q, poses = _samples(links, arm.slides)
+        whole = self._of_six(poses, None)
+        gap = whole.angles - q[whole.rows]
+        gap = np.abs(np.where(arm.slides, gap, _wrapped(gap))).max(axis=1)
         own = np.full(SAMPLES, np.inf)
         np.minimum.at(own, whole.rows, gap)
         counts = np.bincount(whole.rows, minlength=SAMPLES)
         lost = int(((own > SAME) | (counts > MOST)).sum())
         require(lost <= MOST_LOST, "its axes leave infinitely many answers to a pose")
         costs: list[tuple[int, int]] = []
-        for order in orders:
+        for order in self._orders:
             found = self._first(order, poses, None)
             alone = np.bincount(found.rows, minlength=SAMPLES)
             again = found.doubt | (alone % 2 == 1)
@@ -206,11 +253,76 @@ class SixAxesSolver:
     def solve(self, inner: Array, *, threads: int | None = None) -> Solutions:
         """Return all solutions of targets.
 
+        Where some axes stay at zero, those are joint positions that miss the targets
+        least, of all those that may reach them.
+
         Args:
             inner: The last axis's frame in that of the first, lengths in units of the
                 arm's `scale`, shape (count, 4, 4).
             threads: As for kernels.
         """
+        whole = self._of_six(inner, threads)
+        return (
+            whole if self._stilled is None else self._put_still(whole, inner, threads)
+        )
+
+    def _put_still(
+        self, whole: Solutions, inner: Array, threads: int | None
+    ) -> Solutions:
+        """Return solutions with the axes at zero that stay there, and close to it are.
+
+        In doubt is only what is so with another choice of these axes, too.
+        """
+        assert self._stilled is not None
+        angles = whole.angles[:, self.arm.moves :]
+        is_close = (np.abs(_wrapped(angles)) < STILL).all(axis=1)
+        counts = np.bincount(whole.rows[is_close], minlength=len(inner))
+        # where none is close the others lead to a miss, of which the least is wanted
+        close = np.flatnonzero(is_close | (counts == 0)[whole.rows])
+        rows = whole.rows[close]
+        q, _, keys = _called(self._stilled, threads, inner[rows], whole.angles[close])
+        parts = [_Found(rows, q, keys, whole.unsure)]
+        unsure, blind = whole.unsure, whole.blind
+        again = np.flatnonzero(unsure)
+        if again.size and self._other is not None:
+            solver, front, back = self._other
+            there = np.ascontiguousarray(front @ inner[again] @ back)
+            more = solver.solve(there, threads=threads)
+            unsure, blind = unsure.copy(), blind.copy()
+            unsure[again], blind[again] = more.unsure, more.blind
+            rows = again[more.rows]
+            q, _, keys = _called(self._stilled, threads, inner[rows], more.angles)
+            parts.append(_Found(rows, q, keys, unsure))
+        found = self._distinct(parts).ordered()
+        return Solutions(found.rows, found.angles, unsure, blind)
+
+    @cached_property
+    def _stilled(self) -> Kernel | None:
+        """Return Newton's method with axes that stay at zero, None where all move."""
+        moves = self.arm.moves
+        if moves == len(self.arm.slides):
+            return None
+        # tolerances are as many metres as radians
+        links, scale = self._links[:, :3], self.arm.scale
+        return polish_kernel(links, self.arm.slides, moves, scale)
+
+    @cached_property
+    def _other(self) -> tuple[SixAxesSolver, Array, Array] | None:
+        """Return a solver with other axes that stay at zero, and where its targets are.
+
+        It takes targets between two poses; None of that solver itself.
+        """
+        other = self.arm.other
+        if other is None:
+            return None
+        front, back = self.arm.seen_by(other)
+        try:
+            return SixAxesSolver(other), front, back
+        except NotApplicable:
+            return None
+
+    def _of_six(self, inner: Array, threads: int | None) -> Solutions:
+        """Return all solutions where all six axes move."""
         count = len(inner)
         found = self._first(self._orders[0], inner, threads)
         unsure, hidden = np.zeros((2, count), np.bool_)
@@ -219,7 +331,9 @@ class SixAxesSolver:
             counts = np.bincount(found.rows, minlength=count)
             unsure = found.doubt | (counts % 2 == 1)
             is_first = stage == self._second
-            if is_first:  # that there is none is proven by distance, or by both orders
+            if is_first and self._is_mixed:  # either order has other far axes
+                unsure[:] = True
+            elif is_first:  # that there is none is proven by distance, or both orders
                 unsure |= (counts == 0) & self._is_near(inner)
             again = np.flatnonzero(unsure)
             if not again.size:
@@ -229,8 +343,10 @@ class SixAxesSolver:
             found = self._joined(found, again, [before, *more])
             if is_first:
                 blur[again] = more[-1].blur
-                dim = np.flatnonzero(~(blur < DIM).all(axis=1))
-                found, hidden[dim] = self._displaced(found, inner, dim, threads)
+                for least, ways in self._ways:
+                    dim = np.flatnonzero(~(blur < least).all(axis=1))
+                    found, shown = self._displaced(found, inner, dim, ways, threads)
+                    hidden[dim] |= shown
             else:  # what finds nothing more leaves no doubt
                 grown = np.bincount(found.rows, minlength=count) > counts
                 found = found._replace(doubt=grown)
@@ -241,6 +357,10 @@ class SixAxesSolver:
         is_empty = np.bincount(found.rows, minlength=count) == 0
         blind |= is_empty & ~(blur[:, 0] < BLIND_IF_EMPTY)
         return Solutions(found.rows, found.angles, unsure | blind, blind)
+
+    @property
+    def _is_mixed(self) -> bool:
+        return any(self.arm.slides)
 
     def _is_near(self, inner: Array) -> Truths:
         """Return which targets are within the sum of the lengths of all links."""
@@ -255,10 +375,15 @@ class SixAxesSolver:
         """
         order = self._orders[0]
         angles, marks, blur = order.roots(inner)
-        if blur < BLUR[0] and not (marks == MEMBER).any():
+        found = None
+        if not self._is_mixed and blur < BLUR[0] and not (marks == MEMBER).any():
             found = self._looks_at_one(order, inner, angles, marks)
-            if found is not None:
+        if found is not None:
+            if self._stilled is None:
                 return found, False
+            sure, rows = np.zeros(1, np.bool_), np.zeros(len(found), np.int64)
+            whole = Solutions(rows, found, sure, sure)
+            return self._put_still(whole, inner[np.newaxis], None).angles, False
         solved = self.solve(inner[np.newaxis])
         return solved.angles, bool(solved.unsure[0])
 
@@ -272,7 +397,7 @@ class SixAxesSolver:
         starts: list[Array] = []
         misses: list[Array] = []
         for how, some in ((ONE, marks == SINGLE), (TWO, marks > SINGLE)):
-            at, missed = order.looks[how](inner, angles[some])
+            at, missed = order.look(how, inner, angles[some])
             starts.append(at.reshape(-1, 6))
             misses.append(missed.ravel())
         missed = np.concatenate(misses)
@@ -334,8 +459,28 @@ class SixAxesSolver:
         found[-1] = found[-1]._replace(blur=blur)
         return found
 
+    @cached_property
+    def _ways(self) -> list[tuple[Array, Sequence[tuple[_Order, Array]]]]:
+        """Return how targets are displaced, by orders, and from which errors on.
+
+        Those are two: of the better order, and of the other.
+        """
+        wide: list[Array] = [
+            np.linalg.matrix_power(way, k) for way in DISPLACED for k in WIDE
+        ]
+        ways = [*zip(self._orders, DISPLACED, strict=True)]
+        more = [(order, way) for order in self._orders for way in wide]
+        if self._is_mixed:
+            return [(np.zeros(2), ways + more)]
+        return [(np.array([DIM, DIM]), ways), (np.array([MURKY, np.inf]), more)]
+
     def _displaced(
-        self, found: _Found, inner: Array, dim: Whole, threads: int | None
+        self,
+        found: _Found,
+        inner: Array,
+        dim: Whole,
+        ways: Sequence[tuple[_Order, Array]],
+        threads: int | None,
     ) -> tuple[_Found, Truths]:
         """Return what is found with what poses next to targets lead to, and where.
 
@@ -347,6 +492,7 @@ class SixAxesSolver:
             found: So far.
             inner: All targets.
             dim: The targets that are asked for.
+            ways: Orders, and where targets are displaced to, (4, 4).
             threads: As for kernels.
 
         Returns:
@@ -358,19 +504,21 @@ class SixAxesSolver:
         near = np.zeros(len(dim), np.bool_)
         if not dim.size:
             return found, near
-        for order, way in zip(self._orders, DISPLACED, strict=True):
+        for order, way in ways:
             there = self._first(order, targets @ way, threads)
             q, rows = there.angles, there.rows
             own = targets[rows]
-            q, error, keys = self._polish(own, q, threads=threads)
+            q, error, keys = _called(self._polish, threads, own, q)
             for _ in range(ROUNDS):
-                q, error, keys = self._polish(own, q, threads=threads)
+                q, error, keys = _called(self._polish, threads, own, q)
             good = error < ERROR
             near[rows[~good & (error < NEARLY)]] = True
             parts.append(_Found(rows[good], q[good], keys[good], near))
         counts = np.bincount(found.rows, minlength=len(inner))[dim]
         joined = self._joined(found, dim, parts)
         grown = np.bincount(joined.rows, minlength=len(inner))[dim] > counts
+        if self._is_mixed:  # pairs that are close are complex for far axes
+            grown[:] = False
         return joined._replace(doubt=found.doubt), grown | near
 
     def _third(self, inner: Array, before: _Found, threads: int | None) -> list[_Found]:
@@ -396,12 +544,12 @@ class SixAxesSolver:
     ) -> list[_Found]:
         """Return what is found from next to solutions: of close ones each finds all."""
         parts: list[_Found] = []
-        one, two = weakest(self._links, before.angles)
+        one, two = weakest(self._links, self.arm.slides, before.angles)
         ways = np.array([one, -one, two, -two, one + two, -one - two, one - two])
         for scale in SCALES:
             starts = (before.angles + scale * ways).reshape(-1, 6)
             rows = np.tile(before.rows, len(ways))
-            q, error, keys = self._polish(inner[rows], starts, threads=threads)
+            q, error, keys = _called(self._polish, threads, inner[rows], starts)
             good = error < ERROR
             found = _Found(rows[good], q[good], keys[good], before.doubt)
             parts.append(found.thinned())
@@ -421,12 +569,12 @@ class SixAxesSolver:
         """
         rows, angles = starts
         count = LOOKS[how]["count"]
-        at, missed = order.looks[how](inner[rows], angles, threads=threads)
+        at, missed = order.look(how, inner[rows], angles, threads=threads)
         missed = missed.ravel()
         kept = np.flatnonzero(missed < MISSED)
         rows = rows[kept // count]
-        q, error, keys = self._polish(
-            inner[rows], at.reshape(-1, 6)[kept], threads=threads
+        q, error, keys = _called(
+            self._polish, threads, inner[rows], at.reshape(-1, 6)[kept]
         )
         good = error < ERROR
         doubt = np.zeros(len(inner), np.bool_)
@@ -484,13 +632,19 @@ class SixAxesSolver:
         return _Found(rows[kept], angles[kept], keys[kept], doubt)
 
 
-def _samples(links: Array) -> tuple[Array, Array]:
-    """Return random angles (SAMPLES, 6) of an arm, and the poses that they lead to."""
-    angles = np.random.default_rng(99).uniform(-np.pi, np.pi, (SAMPLES, 6))
-    poses = turned(angles[:, 0])
+def _called(kernel: Kernel, threads: int | None, *inputs: Array) -> Any:
+    """Return what a kernel does; it has a quick way in where no threads are given."""
+    return kernel(*inputs) if threads is None else kernel(*inputs, threads=threads)
+
+
+def _samples(links: Array, slides: Sequence[bool]) -> tuple[Array, Array]:
+    """Return random q (SAMPLES, 6) of an arm, and the poses that they lead to."""
+    most = np.where(slides, LENGTHS, np.pi)
+    q = np.random.default_rng(99).uniform(-1.0, 1.0, (SAMPLES, len(slides))) * most
+    poses = moved(q[:, 0], slides=slides[0])
     for k, link in enumerate(links):
-        poses = poses @ link @ turned(angles[:, k + 1])
-    return angles, np.ascontiguousarray(poses)
+        poses = poses @ link @ moved(q[:, k + 1], slides=slides[k + 1])
+    return q, np.ascontiguousarray(poses)
 
 
 def apart_of(slots: int) -> Kernel:

@@ -1,4 +1,4 @@
-"""The kernels of arms of six revolute joints: one code for all of them.
+"""The kernels of arms of six joints: one code for all of them.
 
 1. `roots`: a target to the angles u_3 at which solutions may be.
 2. `near`: a target and such an angle to two solutions near there, not yet exact.
@@ -11,6 +11,7 @@ solution in each, of whatever target.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -64,6 +65,16 @@ ORDER = Table(
     is_single=True,
 )
 ARM = Table("arm", (reals("links", (5, 3, 4)),), is_single=True)
+MIXED_ARM = Table(
+    "arm",
+    (
+        reals("links", (5, 3, 4)),
+        reals("slides", (6,)),
+        reals("moves", (6,)),
+        reals("weight"),
+    ),
+    is_single=True,
+)
 PASSES = Table("passes", (reals("number"),))
 
 
@@ -87,12 +98,25 @@ def near_kernel(order: dict[str, Any], *, passes: int, count: int) -> Kernel:
     return _near(count)(tables)
 
 
-def polish_kernel(links: Any) -> Kernel:
+def polish_kernel(
+    links: Any, slides: Sequence[bool], moves: int, weight: float = 1.0
+) -> Kernel:
     """Return the kernel `target` (4, 4), `q` (6,) -> `q`, `error`, `keys`.
 
-    links: K in units of the scale, shape (5, 3, 4).
+    Args:
+        links: K in units of the scale, shape (5, 3, 4).
+        slides: Which of the six slide.
+        moves: How many of them move; the others are put to zero, and the error is the
+            least that the first ones leave.
+        weight: Of an error in length, in units of the scale, beside one in angle.
     """
-    return _polish()({"arm": {"links": np.asarray(links)[np.newaxis]}})
+    arm = {"links": np.asarray(links)[np.newaxis]}
+    if moves == len(slides) and not any(slides):
+        return _polish(mixed=False)({"arm": arm})
+    arm["slides"] = np.array(slides, np.float64)[np.newaxis]
+    arm["moves"] = (np.arange(len(slides)) < moves).astype(np.float64)[np.newaxis]
+    arm["weight"] = np.array([weight])
+    return _polish(mixed=True)({"arm": arm})
 
 
 def apart_kernel(slots: int) -> Kernel:
@@ -151,17 +175,20 @@ def _near(count: int) -> CompiledPipeline:
 
 
 @cache
-def _polish() -> CompiledPipeline:
+def _polish(*, mixed: bool) -> CompiledPipeline:
     begin = program(_unpolished, "active error keys", q=(6,))
+    step = _newton_of_mixed() if mixed else _newton()
     stages = (
         begin,
-        Each("arm", (While("active", (_newton(),), limit=MOST_STEPS),)),
+        Each(
+            "arm", (While("active", (step,), limit=(2 if mixed else 1) * MOST_STEPS),)
+        ),
     )
     return compile_pipeline(
         Pipeline(
-            "six_axes_polish",
+            "six_joints_polish" if mixed else "six_axes_polish",
             (Port("target", (4, 4)), Port("q", (6,))),
-            (ARM,),
+            (MIXED_ARM if mixed else ARM,),
             stages,
             ("q", "error", "keys"),
         )
@@ -220,63 +247,107 @@ def _newton() -> Program:
     """Return a step of Newton's method on the chain X = R(q_1) K_1 ... R(q_6)."""
 
     def formula(q: Any, target: Any, links: Any) -> Any:
-        axes: list[Any] = []
-        turns: list[Any] = []
-        x, y, z, p = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (0.0, 0.0, 0.0)
-        for k in range(6):
-            axes.append((z, p))
-            s, c = sin(q[k]), cos(q[k])
-            turns += [s, c]
-            x, y = add(scale(c, x), scale(s, y)), subtract(scale(c, y), scale(s, x))
-            if k == 5:
-                break
-            K = links[k]
-            columns = [
-                add(add(scale(K[0][j], x), scale(K[1][j], y)), scale(K[2][j], z))
-                for j in range(4)
-            ]
-            x, y, z, p = (*columns[:3], add(p, columns[3]))
-        wanted = [tuple(target[i][j] for i in range(3)) for j in range(4)]
-        e = subtract(wanted[3], p)  # type: ignore[arg-type]
-        turn: Any = (0.0, 0.0, 0.0)
-        for a, b in zip((x, y, z), wanted, strict=False):
-            turn = add(turn, cross(a, b))  # type: ignore[arg-type]
-        # where the rotation is off by more than a right angle the cross products lie
-        trace = sum((dot(a, b) for a, b in zip((x, y, z), wanted, strict=False)), 0.0)  # type: ignore[arg-type]
-        error: Any = select(trace > 1.0, 0.0, 1.0)
-        right = [*e, *scale(0.5, turn)]
-        for each in right:
-            error = maximum(error, absolute(each))
-        rows: list[list[Any]] = [[] for _ in range(6)]
-        for axis, origin in axes:
-            column = [*cross(axis, subtract(p, origin)), *axis]
-            for row, number in zip(rows, column, strict=True):
-                row.append(number)
-        for row, number in zip(rows, right, strict=True):
-            row.append(number)
-        reflect(rows, 6)
-        step: list[Any] = [0.0] * 6
-        for k in reversed(range(6)):
-            total = rows[k][6]
-            for j in range(k + 1, 6):
-                total = total - rows[k][j] * step[j]
-            pivot = rows[k][k]
-            pivot = select(absolute(pivot) < PIVOT, PIVOT, pivot)
-            step[k] = total / pivot
-        moves = error > EXACT
-        ahead = [
-            select(moves, a + minimum(maximum(b, -LONGEST_STEP), LONGEST_STEP), a)
-            for a, b in zip(q, step, strict=True)
-        ]
-        keys = [
-            sum((w * x for w, x in zip(row, turns, strict=True)), 0.0)
-            for row in _KEY_ROWS.tolist()
-        ]
-        return ahead, error, keys, select(moves, 1.0, 0.0)
+        return _step(q, target, links)
 
     return _loose(
         formula, "q error keys active", q=(6,), target=(4, 4), links=(5, 3, 4)
     )
+
+
+def _newton_of_mixed() -> Program:
+    """Return a step where some joints slide and the last may stay at zero."""
+    return _loose(
+        _step,
+        "q error keys active",
+        q=(6,),
+        target=(4, 4),
+        links=(5, 3, 4),
+        slides=(6,),
+        moves=(6,),
+        weight=(),
+    )
+
+
+def _step(  # noqa: PLR0912
+    q: Any,
+    target: Any,
+    links: Any,
+    slides: Any = None,
+    moves: Any = None,
+    weight: Any = 1.0,
+) -> Any:
+    """Return q after a step, the error before it, keys, and whether it was taken."""
+    axes: list[Any] = []
+    parts: list[Any] = []
+    x, y, z, p = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (0.0, 0.0, 0.0)
+    for k in range(6):
+        angle, shift = q[k], 0.0
+        if slides is not None:
+            angle = (1.0 - slides[k]) * moves[k] * q[k]
+            shift = slides[k] * q[k]
+            p = add(p, scale(shift, z))
+        axes.append((z, p))
+        s, c = sin(angle), cos(angle)
+        parts += [s if slides is None else s + shift, c]
+        x, y = add(scale(c, x), scale(s, y)), subtract(scale(c, y), scale(s, x))
+        if k == 5:
+            break
+        K = links[k]
+        columns = [
+            add(add(scale(K[0][j], x), scale(K[1][j], y)), scale(K[2][j], z))
+            for j in range(4)
+        ]
+        x, y, z, p = (*columns[:3], add(p, columns[3]))
+    wanted = [tuple(target[i][j] for i in range(3)) for j in range(4)]
+    e = subtract(wanted[3], p)  # type: ignore[arg-type]
+    turn: Any = (0.0, 0.0, 0.0)
+    for a, b in zip((x, y, z), wanted, strict=False):
+        turn = add(turn, cross(a, b))  # type: ignore[arg-type]
+    # where the rotation is off by more than a right angle the cross products lie
+    trace = sum((dot(a, b) for a, b in zip((x, y, z), wanted, strict=False)), 0.0)  # type: ignore[arg-type]
+    error: Any = select(trace > 1.0, 0.0, 1.0)
+    right = [*e, *scale(0.5, turn)]
+    for each in right:
+        error = maximum(error, absolute(each))
+    rows: list[list[Any]] = [[] for _ in range(6)]
+    for k, (axis, origin) in enumerate(axes):
+        column = [*cross(axis, subtract(p, origin)), *axis]
+        if slides is not None:
+            column = _mixed(column, axis, slides[k], moves[k])
+        for row, number in zip(rows, column, strict=True):
+            row.append(number)
+    for row, number in zip(rows, right, strict=True):
+        row.append(number)
+    if moves is not None:
+        rows[:3] = [[weight * x for x in row] for row in rows[:3]]
+    # of fewer joints, which come first, the last rows are what least squares leave
+    reflect(rows, 6)
+    step: list[Any] = [0.0] * 6
+    for k in reversed(range(6)):
+        total = rows[k][6]
+        for j in range(k + 1, 6):
+            total = total - rows[k][j] * step[j]
+        pivot = rows[k][k]
+        pivot = select(absolute(pivot) < PIVOT, PIVOT, pivot)
+        step[k] = total / pivot
+    is_off = error > EXACT
+    ahead: list[Any] = []
+    for k, (a, b) in enumerate(zip(q, step, strict=True)):
+        moved = a + minimum(maximum(b, -LONGEST_STEP), LONGEST_STEP)
+        if moves is not None:
+            moved = moves[k] * moved
+        ahead.append(select(is_off, moved, a))
+    keys = [
+        sum((w * x for w, x in zip(row, parts, strict=True)), 0.0)
+        for row in _KEY_ROWS.tolist()
+    ]
+    return ahead, error, keys, select(is_off, 1.0, 0.0)
+
+
+def _mixed(column: list[Any], axis: Any, slides: Any, moves: Any) -> list[Any]:
+    """Return the column of the Jacobian of a joint that slides, turns, or does not."""
+    slid = [*axis, 0.0, 0.0, 0.0]
+    return [moves * (a + slides * (b - a)) for a, b in zip(column, slid, strict=True)]
 
 
 def _loose(formula: Any, outputs: str, **inputs: tuple[int, ...]) -> Program:

@@ -1,0 +1,319 @@
+"""All answers of arms with fewer than six axes, slides, or a free axis of the tool.
+
+Judges are poses by Rodrigues' formula, a dense search of Newton's method on them, and
+the geometry of a polar arm.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import armillary as arm
+from armillary.ik.reason import Reason
+from arms import arm_of_axes
+
+Array = npt.NDArray[np.float64]
+
+POSES = 24
+STARTS = 300
+LENGTH = 0.6  # how far joints slide to either side [m]
+
+
+class Axes:
+    """An arm at q = 0, with poses and a search of its own."""
+
+    def __init__(self, kinds: str, axes: Array, points: Array) -> None:
+        self.slides = np.array([kind == "P" for kind in kinds])
+        self.kinds, self.points = kinds, points
+        self.axes = axes / np.linalg.norm(axes, axis=1)[:, None]
+        self.most = np.where(self.slides, LENGTH, np.pi)
+
+    def ik(self, rotation: str = "xyz") -> arm.InverseKinematics:
+        cell = arm_of_axes(self.kinds, self.axes, self.points, limit=self.most.tolist())
+        return cell.ik("tool", rotation=rotation)
+
+    def samples(self, seed: int, count: int = POSES) -> Array:
+        n = len(self.kinds)
+        return np.random.default_rng(seed).uniform(-1, 1, (count, n)) * self.most
+
+    def frames(self, q: Array) -> tuple[Array, list[Array]]:
+        """Return poses of the tool (k, 4, 4), and of each joint before it moves."""
+        X = np.tile(np.eye(4), (len(q), 1, 1))
+        before: list[Array] = []
+        for k, (axis, point) in enumerate(zip(self.axes, self.points, strict=True)):
+            before.append(X)
+            Y = np.tile(np.eye(4), (len(q), 1, 1))
+            if self.slides[k]:
+                Y[:, :3, 3] = q[:, k, None] * axis
+            else:
+                x, y, z = axis
+                K = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+                angle = q[:, k, None, None]
+                R = np.eye(3) + np.sin(angle) * K + (1 - np.cos(angle)) * K @ K
+                Y[:, :3, :3], Y[:, :3, 3] = R, point - R @ point
+            X = X @ Y
+        home = np.eye(4)
+        home[:3, 3] = self.points[-1]
+        return X @ home, before
+
+    def poses(self, q: Array) -> Array:
+        return self.frames(q)[0]
+
+    def apart(self, a: Array, b: Array) -> Array:
+        """Return the largest difference of joints, whole turns left out."""
+        gap = a - b
+        turned = (gap + np.pi) % (2.0 * np.pi) - np.pi
+        return np.abs(np.where(self.slides, gap, turned)).max(axis=-1)
+
+    def searched(self, q: Array, X: Array, steps: int = 40) -> tuple[Array, Array]:
+        """Return where damped Newton's method leads, and what it leaves, (k, 2).
+
+        Args:
+            q: Where it starts, shape (k, n).
+            X: The target, shape (4, 4).
+            steps: How many.
+        """
+        for _ in range(steps):
+            Y, before = self.frames(q)
+            e = np.zeros((len(q), 6))
+            e[:, :3] = X[:3, 3] - Y[:, :3, 3]
+            for j in range(3):
+                e[:, 3:] += 0.5 * np.cross(Y[:, :3, j], X[:3, j])
+            columns: list[Array] = []
+            for k, B in enumerate(before):
+                z = B[:, :3, :3] @ self.axes[k]
+                arm_ = Y[:, :3, 3] - (B[:, :3, :3] @ self.points[k] + B[:, :3, 3])
+                turn = np.concatenate([np.cross(z, arm_), z], axis=1)
+                slide = np.concatenate([z, 0.0 * z], axis=1)
+                columns.append(slide if self.slides[k] else turn)
+            J = np.stack(columns, axis=-1)
+            H = np.swapaxes(J, 1, 2) @ J
+            H += (1e-13 + 1e-4 * (e**2).sum(axis=1))[:, None, None] * np.eye(
+                len(before)
+            )
+            step = np.linalg.solve(H, np.swapaxes(J, 1, 2) @ e[..., None])[..., 0]
+            q = q + np.clip(step, -0.5, 0.5)
+        Y = self.poses(q)
+        distance = np.linalg.norm(Y[:, :3, 3] - X[:3, 3], axis=1)
+        chord = np.sqrt(0.5 * ((Y[:, :3, :3] - X[:3, :3]) ** 2).sum(axis=(1, 2)))
+        return q, np.stack([distance, chord], axis=-1)
+
+    def own_missed(self, answers: arm.Answers, q: Array) -> Array:
+        gaps = self.apart(answers.q, q[:, None])
+        return np.where(np.isnan(gaps), 9.0, gaps).min(axis=1)
+
+
+@cache
+def random_arm(kinds: str, seed: int = 0, scale: float = 0.4) -> Axes:
+    rng = np.random.default_rng([seed, *map(ord, kinds)])
+    n = len(kinds)
+    return Axes(kinds, rng.normal(size=(n, 3)), rng.uniform(-scale, scale, (n, 3)))
+
+
+@cache
+def small_arm() -> Axes:
+    """Return a table-top arm: a base, three parallel axes, and a roll."""
+    x, y, z = np.eye(3)
+    points = [[0, 0, 0.05], [0.03, 0, 0.1], [0.05, 0, 0.22], [0.18, 0, 0.22]]
+    axes = np.array([z, y, y, y, x])
+    return Axes("RRRRR", axes, np.array([*points, [0.24, 0, 0.22]]))
+
+
+FEWER = ["RRRRR", "RRRR", "RRPRR", "small"]
+MIXED = ["PRRRRR", "RPRRRR", "RRPRRR", "RRRRRP", "RPRPRR", "PPRRRR", "RRRRPP"]
+
+
+def _arm(kinds: str) -> Axes:
+    return small_arm() if kinds == "small" else random_arm(kinds)
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("kinds", [*FEWER, *MIXED])
+def test_known_joint_positions_are_among_all_answers(kinds: str) -> None:
+    axes = _arm(kinds)
+    ik = axes.ik()
+    q = axes.samples(1)
+    X = axes.poses(q)
+    answers = ik.all(X)
+    assert (axes.own_missed(answers, q) < 1e-6).all()
+    assert answers.complete.mean() > 0.9
+    for k in range(8):
+        found = answers.q[k][answers.success[k]]
+        assert np.abs(axes.poses(found) - X[k]).max() < 1e-7
+        gaps = axes.apart(found[:, None], found) + np.eye(len(found))
+        assert gaps.min() > 1e-6
+        one = ik.all(X[k])
+        assert np.array_equal(one.q, answers.q[k], equal_nan=True)
+        assert one.complete == answers.complete[k]
+    near = ik(X, near=q)
+    assert near.success.all() and axes.apart(near.q, q).max() < 1e-6
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("kinds", ["RPRRRR", "RRPRRR", "RPRPRR"])
+def test_a_dense_search_finds_no_other_answers(kinds: str) -> None:
+    axes = random_arm(kinds, 1)
+    wide = Axes(kinds, axes.axes, axes.points)
+    wide.most = np.where(wide.slides, 20.0, np.pi)
+    ik = wide.ik()
+    rng = np.random.default_rng(2)
+    for q in axes.samples(3, 3):
+        (X,) = axes.poses(q[None])
+        answers = ik.all(X)
+        found = answers.q[answers.success]
+        assert answers.complete and len(found) % 2 == 0
+        starts = rng.uniform(-1, 1, (STARTS, 6)) * np.where(axes.slides, 2.0, np.pi)
+        ends, left = axes.searched(starts, X)
+        good = ends[left.max(axis=1) < 1e-9]
+        assert len(good) > STARTS / 10
+        gaps = axes.apart(good[:, None], found).min(axis=1)
+        assert gaps.max() < 1e-4
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("kinds", ["RRRRR", "RRRR", "small"])
+def test_what_fewer_axes_do_not_reach_is_proven(kinds: str) -> None:
+    """A dense search finds nothing nearer, and what is within tolerance is reached."""
+    axes = _arm(kinds)
+    ik = axes.ik()
+    q = axes.samples(4)
+    rng = np.random.default_rng(5)
+    X = axes.poses(q)
+    way = rng.normal(size=(POSES, 3))
+    way /= np.linalg.norm(way, axis=1)[:, None]
+    near, off = X.copy(), X.copy()
+    near[:, :3, 3] += 5e-7 * way
+    off[:, :3, 3] += rng.choice([1e-3, 0.1], POSES)[:, None] * way
+    assert ik(near).success.all()
+    answers = ik.all(off)
+    out = answers.complete & ~answers.success.any(axis=1)
+    assert (answers.reason[out] == Reason.OUT_OF_REACH).all()
+    assert out.mean() > 0.9
+    one = ik(off)
+    assert (one.reason[out] == Reason.OUT_OF_REACH).all()
+    assert np.median(one.residual[out].max(axis=1)) < 0.1
+    for k in np.flatnonzero(out)[:6]:
+        n = len(axes.kinds)
+        starts = np.concatenate([q[k : k + 1], rng.uniform(-3, 3, (60, n))])
+        _, left = axes.searched(starts, off[k])
+        assert left.max(axis=1).min() > 1e-6
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize(
+    ("kinds", "free"),
+    [("RRRRR", "xy"), ("RRRRR", "yz"), ("PRRRR", "yz"), ("small", "xy")],
+)
+def test_a_free_axis_of_the_tool(kinds: str, free: str) -> None:
+    axes = _arm(kinds)
+    ik = axes.ik(rotation=free)
+    assert ik.closed is not None
+    q = axes.samples(6)
+    X = axes.poses(q)
+    k = "xyz".index(({*"xyz"} - {*free}).pop())
+    turn = arm.Pose.rotation_z if k == 2 else arm.Pose.rotation_x
+    turned = np.array([Y @ turn(0.1 * i).matrix() for i, Y in enumerate(X)])
+    answers = ik.all(turned)
+    assert (axes.own_missed(answers, q) < 1e-6).all()
+    assert answers.count.max() > 2
+    for row in range(POSES):
+        there = axes.poses(answers.q[row][answers.success[row]])
+        assert np.abs(there[:, :3, k] - X[row, :3, k]).max() < 1e-7
+        assert np.abs(there[:, :3, 3] - X[row, :3, 3]).max() < 1e-7
+    assert ik(turned).success.all()
+    if kinds != "small":
+        searched = ik.all(turned[:3], method="numeric")
+        for row in range(3):
+            known = answers.q[row][answers.success[row]]
+            for each in searched.q[row][searched.success[row]]:
+                assert axes.apart(known, each).min() < 1e-3
+
+
+def test_a_polar_arm_has_the_answers_of_its_geometry() -> None:
+    """Two lengths, two shoulders and two wrists, as of the Stanford arm."""
+    _, y, z = np.eye(3)
+    points = np.array([[0, 0, 0.4], [0, 0.15, 0.4], *[[0, 0.15, 0.8]] * 4])
+    polar = Axes("RRPRRR", np.array([z, y, z, z, y, z]), points)
+    polar.most = np.where(polar.slides, 3.0, np.pi)
+    q = polar.samples(7)
+    q[:, 2] = np.random.default_rng(1).uniform(-0.2, 0.4, POSES)
+    X = polar.poses(q)
+    answers = polar.ik().all(X)
+    assert (polar.own_missed(answers, q) < 1e-6).all()
+    assert (answers.count == 8).mean() > 0.9
+    centre = X[:, :3, 3] - [0, 0, 0.4]
+    boom = np.sqrt((centre**2).sum(axis=1) - 0.15**2)
+    for k in range(POSES):
+        lengths = answers.q[k][answers.success[k]][:, 2] + 0.4
+        assert np.abs(np.abs(lengths) - boom[k]).max() < 1e-9
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("scale", [1e-3, 100.0])
+@pytest.mark.parametrize("kinds", ["RRRRR", "RRPRRR"])
+def test_answers_scale_with_the_arm(kinds: str, scale: float) -> None:
+    axes = random_arm(kinds)
+    large = Axes(kinds, axes.axes, scale * axes.points)
+    large.most = np.where(axes.slides, scale, 1.0) * axes.most
+    X = axes.poses(axes.samples(8))
+    Y = X.copy()
+    Y[:, :3, 3] *= scale
+    mine = axes.ik().all(X, tolerance=(1e-7, 1e-6))
+    theirs = large.ik().all(Y, tolerance=(1e-7 * scale, 1e-6))
+    assert (mine.complete == theirs.complete).mean() > 0.9
+    for k in np.flatnonzero(mine.complete & theirs.complete):
+        a, b = mine.q[k][mine.success[k]], theirs.q[k][theirs.success[k]]
+        b = np.where(axes.slides, b / scale, b)
+        assert len(a) == len(b)
+        assert axes.apart(a[:, None], b).min(axis=1).max() < 1e-5
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("gap", [0.0, 1e-12, 1e-8, 1e-5, 1e-3])
+def test_axes_that_nearly_coincide(gap: float) -> None:
+    """Two axes are nearly parallel, or a slide is along one, and two nearly meet."""
+    rng = np.random.default_rng(9)
+    for kinds in ("RRRRR", "RRPRRR"):
+        n = len(kinds)
+        axes, points = rng.normal(size=(n, 3)), rng.uniform(-0.4, 0.4, (n, 3))
+        axes[2] = axes[1] + gap * rng.normal(size=3)
+        points[4] = points[3] + gap * rng.normal(size=3)
+        close = Axes(kinds, axes, points)
+        q = close.samples(10)
+        answers = close.ik().all(close.poses(q))
+        lost = close.own_missed(answers, q) > 1e-4
+        assert not (lost & answers.complete).any()
+        assert lost.mean() < 0.1
+
+
+def test_limits_narrower_than_the_tolerance_and_invalid_targets() -> None:
+    axes = small_arm()
+    q = axes.samples(11, 4)
+    narrow = Axes(axes.kinds, axes.axes, axes.points)
+    narrow.most = np.full(5, 1e-8)
+    assert narrow.ik()(axes.poses(np.zeros((1, 5)))[0]).success
+    assert narrow.ik()(axes.poses(q)[0]).reason == Reason.LIMITS
+    X = axes.poses(q)
+    X[1, 0, 3] = np.nan
+    X[2, :3, :3] *= 1.2
+    answers = axes.ik().all(X)
+    assert answers.success[0].any() and answers.success[3].any()
+    assert (answers.reason[1:3] == Reason.INVALID_TARGET).all()
+
+
+def test_arms_that_leave_infinitely_many_answers_are_refused() -> None:
+    x, y, z = np.eye(3)
+    points = [[0, 0, 0], [0, 0, 0.3], [0.3, 0, 0.3], [0.5, 0.1, 0.3], [0.6, 0, 0.2]]
+    same = Axes("RRRRR", np.array([z, z, y, x, y]), np.array(points))
+    ik = same.ik()
+    assert ik.closed is None
+    assert "infinitely many" in ik.why_not_closed
+    roll = small_arm().ik(rotation="yz")  # the last joint turns about the free axis
+    assert "infinitely many" in roll.why_not_closed
+    many = Axes("PPPPRR", np.eye(3)[[0, 1, 2, 0, 1, 2]], np.zeros((6, 3)))
+    assert "4 joints slide" in many.ik().why_not_closed
+    assert "do not slide independently" in many.ik().why_not_closed
