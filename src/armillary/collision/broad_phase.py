@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Self, final
 
@@ -10,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.check_tables import CheckTables
+from armillary.late_dataclass import dataclass
 
 __all__ = ["BroadPhase"]
 

@@ -6,7 +6,6 @@ What is compiled is in `approach_stages`; here are the tables that it reads.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
@@ -23,6 +22,7 @@ from armillary.errors import ModelError
 from armillary.kernel.pipeline_kernel import Callees
 from armillary.kinematics.moving_twists import MovingTwists
 from armillary.kinematics.speed_bounds import SpeedBounds, speeds_are_known
+from armillary.late_dataclass import dataclass
 from armillary.model.cloud import Cloud
 from armillary.trace import Port
 

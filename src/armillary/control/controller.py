@@ -8,7 +8,6 @@ within these, and how much of them is safe.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Final, cast
 
@@ -40,6 +39,7 @@ from armillary.kinematics.kernels import Joints, selection_of
 from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.moving_twists import MovingTwists
 from armillary.kinematics.state import State, bound_state, home
+from armillary.late_dataclass import dataclass
 from armillary.model.fields import kept
 from armillary.model.workcell import Workcell
 from armillary.trace import Port

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy.typing as npt
 
 from armillary.errors import StateError, quote
 from armillary.kinematics.state import State
+from armillary.late_dataclass import dataclass
 
 __all__ = ["Trajectory"]
 

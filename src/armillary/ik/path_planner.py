@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
@@ -36,6 +35,7 @@ from armillary.ik.recognised_form import RecognisedForm, has_free_elbow
 from armillary.ik.solution import SAME, Solution
 from armillary.ik.user_form import UserForm
 from armillary.kernel.search import SearchOptions
+from armillary.late_dataclass import dataclass
 
 Array = npt.NDArray[np.float64]
 

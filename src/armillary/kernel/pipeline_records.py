@@ -8,7 +8,6 @@ tables of the one before: only what changed is checked and written.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Self, final
 
 import numpy as np
@@ -24,6 +23,7 @@ from armillary.kernel.pipeline_kernel import (
     pack,
     words_of,
 )
+from armillary.late_dataclass import dataclass
 
 __all__ = ["PipelineRecords"]
 

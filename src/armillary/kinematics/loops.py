@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 
@@ -21,6 +20,7 @@ from armillary.kinematics.closing.solver import (
     solved_on,
 )
 from armillary.kinematics.state import State, bound_state, branch_of, home
+from armillary.late_dataclass import dataclass
 from armillary.model.workcell import Workcell
 from armillary.trace import Port, Program
 

@@ -8,7 +8,6 @@ until |dP/ds| is 1 within `SPEED_TOLERANCE` on all its pieces.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import JointError
+from armillary.late_dataclass import dataclass
 
 Array = npt.NDArray[np.float64]
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self, cast, final
 
@@ -29,6 +29,7 @@ from armillary.kernel.arguments import numbers_of, positive_number, whole_number
 from armillary.kinematics.identity import digest
 from armillary.kinematics.kernels import Joints
 from armillary.kinematics.state import State, bound_state, home, rates_of
+from armillary.late_dataclass import dataclass
 from armillary.model.mount import WORLD
 from armillary.model.workcell import Workcell
 from armillary.trajectories.curve import hermite_coefficients

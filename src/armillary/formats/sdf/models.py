@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from armillary.errors import quote
@@ -21,6 +20,7 @@ from armillary.formats.sdf.scopes import (
     SdfNode,
 )
 from armillary.formats.xml import Element
+from armillary.late_dataclass import dataclass
 from armillary.limits import SDF_NESTING
 
 __all__ = ["ModelReader"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import re
-from dataclasses import dataclass
 from typing import Final, NoReturn
 from xml.parsers import expat
 
@@ -19,6 +18,7 @@ from armillary.formats.xml.repair import (
     VERSIONS,
     repaired,
 )
+from armillary.late_dataclass import dataclass
 from armillary.limits import (
     MIB,
     XML_ATTRIBUTES,
