@@ -42,7 +42,7 @@ def classes(make: Any, **options: Any) -> tuple[type, type, type]:
         f: tuple[int, ...] = field(init=False, default_factory=tuple)
 
     @make(**options)
-    class Own:
+    class Own:  # noqa: PLW1641
         a: int = 1
 
         def __post_init__(self) -> None:

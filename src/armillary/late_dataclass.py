@@ -42,7 +42,7 @@ def _made(
     slots: bool = False,
     kw_only: bool = False,
 ) -> Any:
-    own = dict(vars(kind))
+    own: dict[str, Any] = {**vars(kind)}
     # The fields, their order and the slots are found by the standard library.
     bare = dataclasses.dataclass(
         init=False, repr=False, eq=False, slots=slots, kw_only=kw_only
