@@ -65,7 +65,7 @@ class _Pickler(pickle.Pickler):
 
 class _OurPickler(_Pickler):
     def reducer_override(self, obj: Any, /) -> Any:
-        defined: Any = obj if hasattr(obj, "__qualname__") else type(obj)
+        defined = cast("Any", obj if hasattr(obj, "__qualname__") else type(obj))
         if str(defined.__module__).partition(".")[0] not in KNOWN:
             raise _UnnamedError
         return super().reducer_override(obj)
