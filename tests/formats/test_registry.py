@@ -13,7 +13,7 @@ from armillary.formats.mesh import read_triangles
 from armillary.formats.registry import (
     FORMATS,
     NAMED_ONLY,
-    gc_paused,
+    collector_paused,
     log,
     read,
     save,
@@ -394,9 +394,9 @@ def test_what_is_not_a_cell_is_not_saved(tmp_path: Path):
 
 def test_the_garbage_collector_is_paused_and_resumed():
     assert gc.isenabled()
-    with gc_paused():
+    with collector_paused():
         assert not gc.isenabled()
-        with gc_paused():
+        with collector_paused():
             assert not gc.isenabled()
         assert not gc.isenabled()
     assert gc.isenabled()

@@ -10,6 +10,7 @@ from armillary import disk_cache
 from armillary.disk_cache import FORMULAS, source_digest
 from armillary.kernel.pipeline import Pipeline
 from armillary.kinematics.identity import digest
+from armillary.paused_collector import collector_paused
 from armillary.trace import Program
 
 __all__ = ["LAYERS_BELOW", "kept_formula"]
@@ -51,7 +52,8 @@ def kept_formula(
         return make()
     content = disk_cache.load(key, FORMULAS)
     if content is not None:
-        return pickle.loads(content)  # noqa: S301  # as trusted as machine code
+        with collector_paused():
+            return pickle.loads(content)  # as trusted as machine code
     made = make()
     made.fingerprint  # noqa: B018  # is kept with it
     disk_cache.store(key, pickle.dumps(made, 5), FORMULAS)
