@@ -13,7 +13,6 @@ from armillary.formats.mesh import read_triangles
 from armillary.formats.registry import (
     FORMATS,
     NAMED_ONLY,
-    collector_paused,
     log,
     read,
     save,
@@ -25,6 +24,7 @@ from armillary.model.joints.opaque import OpaqueJoint
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
 from armillary.model.workcell import Workcell
+from armillary.paused_collector import collector_paused
 from armillary.spatial.pose import Pose
 from armillary.zip_archive import zip_bytes
 
