@@ -47,6 +47,8 @@ def _made(
     bare = dataclasses.dataclass(
         init=False, repr=False, eq=False, slots=slots, kw_only=kw_only
     )
+    # It would write the signature there, of a method that is not made yet.
+    kind.__doc__ = kind.__doc__ or kind.__name__
     made: Any = bare(kind)
     if init and "__init__" not in own:
         made.__init__ = _Late(made, "__init__", lambda: _init(made, frozen))
