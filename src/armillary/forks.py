@@ -24,7 +24,7 @@ from armillary.paused_collector import collector_paused
 
 
 class ImportLock:
-    """A reentrant lock; while it is held, the garbage collector is paused.
+    """A lock that a thread may acquire again; it pauses the garbage collector.
 
     Attributes:
         lock: The lock alone.

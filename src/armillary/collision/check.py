@@ -17,6 +17,7 @@ from armillary.collision.check_tables import CheckTables
 from armillary.collision.contact import Contact, contacts_of
 from armillary.collision.lengths import margin_of, number_of
 from armillary.collision.moved_bases import moved_bases
+from armillary.collision.obstacles import GivenObstacles, StandingObstacles, among
 from armillary.collision.pairs import pairs, with_home_pairs
 from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.precision import double_precision, precision_of
@@ -39,16 +40,12 @@ from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
 from armillary.trace import Port, Program
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # distances, motions and planners: imported where they are asked for
     from armillary.collision.exact_pairs import ExactPairs
     from armillary.collision.motion import MotionProver, Motions
     from armillary.collision.nearest_pairs import NearestPairs
     from armillary.collision.nearest_stages import Measure
-    from armillary.collision.obstacles import GivenObstacles, StandingObstacles
     from armillary.kernel.column_function import ColumnFunction
-
-# Distances, motions, planners and obstacles import their modules when they are asked
-# for: a process that only tests for collision starts without them.
 
 __all__ = ["CollisionCheck", "Contact", "check_of", "collision"]
 
@@ -127,8 +124,6 @@ def _among(
 ) -> CollisionCheck:
     """Return a check, whose pairs are placed, among obstacles."""
     options = alone.options
-    with IMPORT_LOCK:
-        from armillary.collision.obstacles import among
     pairs = among(placed, obstacles, options.meshes)
     tested = pairs.tables.tested
     return CollisionCheck(alone.cell, tested, options, pairs, obstacles, alone)
@@ -238,8 +233,6 @@ class CollisionCheck:
                 "Obstacles are tested by their shapes and hulls, not by triangles: "
                 "make the check without exact=True, or add the obstacles to the cell."
             )
-        with IMPORT_LOCK:
-            from armillary.collision.obstacles import StandingObstacles
         given = StandingObstacles.of(obstacles, allowed, self.meshes)
         return _among(alone, alone._placed, given)
 

@@ -688,8 +688,7 @@ class Motion:
         instant = numbers_of("time", time)
         if instant.ndim or not 0.0 <= instant <= self._end:
             raise ModelError(
-                f"An instant of this motion is between 0 and {self._end:g} s, not "
-                f"{quote(time)}."
+                f"An instant of this motion is 0 to {self._end:g}, not {quote(time)}."
             )
         return float(instant)
 
