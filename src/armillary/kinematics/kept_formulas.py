@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
@@ -47,7 +48,8 @@ def kept_formula(
     source = source_digest(made_by)
     key = None
     if source is not None and disk_cache.folder() is not None:
-        key = digest((what, made_by, source, parts), is_ours=True)
+        python = sys.version_info[:2]
+        key = digest((what, made_by, source, python, parts), is_ours=True)
     if key is None:
         return make()
     content = disk_cache.load(key, FORMULAS)
