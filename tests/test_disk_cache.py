@@ -202,7 +202,7 @@ def test_arrays_of_another_version_of_a_library_are_not_taken(
 
     for version in ("1.0", "1.0", "2.0"):
         (package / "version.py").write_text(f"version = {version!r}")
-        cache.source_digest.cache_clear()
+        cache._digest_of.cache_clear()
         cache.cached_arrays("hulls", ["a"], make, made_by=("hull_maker",))
     assert len(made) == 2
 

@@ -135,7 +135,6 @@ def _unpacked(content: bytes) -> list[Array]:
     return arrays
 
 
-@lru_cache(maxsize=64)
 def source_digest(modules: tuple[str, ...]) -> bytes | None:
     """Return a digest of the source of modules; None where it cannot be read.
 
@@ -144,25 +143,31 @@ def source_digest(modules: tuple[str, ...]) -> bytes | None:
     modules: Of a package of ours all modules count, but not those of packages in it. A
         library is named as a whole, and counts by its `version.py`.
     """
+    digests = [_digest_of(name) for name in modules]
+    return None if None in digests else b"".join(filter(None, digests))
+
+
+@lru_cache(maxsize=64)
+def _digest_of(name: str) -> bytes | None:
     digest = hashlib.sha256()
-    for name in modules:
-        try:
-            spec = find_spec(name)
-            loader: Any = spec and spec.loader
-            source = (spec and spec.origin) or ""
-            places = [source]
-            if not name.startswith("armillary."):
-                places = [os.path.join(os.path.dirname(source), "version.py")]
-            elif spec and spec.submodule_search_locations:
-                (folder,) = spec.submodule_search_locations
-                # Without source, what is compiled from it counts.
-                listed = sorted(os.listdir(folder))
-                names = [each for each in listed if each.endswith((".py", ".pyc"))]
-                places = [os.path.join(folder, each) for each in names]
-            for place in places:
-                digest.update(loader.get_data(place))
-        except (AttributeError, OSError, ValueError):  # ValueError: of a stand-in
-            return None
+    try:
+        spec = find_spec(name)
+        loader: Any = spec and spec.loader
+        source = (spec and spec.origin) or ""
+        places = [source]
+        if not name.startswith("armillary."):
+            places = [os.path.join(os.path.dirname(source), "version.py")]
+        elif spec and spec.submodule_search_locations:
+            (folder,) = spec.submodule_search_locations
+            # Without source, what is compiled from it counts.
+            names = [
+                x for x in sorted(os.listdir(folder)) if x.endswith((".py", ".pyc"))
+            ]
+            places = [os.path.join(folder, each) for each in names]
+        for place in places:
+            digest.update(loader.get_data(place))
+    except (AttributeError, OSError, ValueError):  # ValueError: of a stand-in
+        return None
     return digest.digest()
 
 

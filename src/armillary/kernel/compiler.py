@@ -213,4 +213,4 @@ def emitter_fingerprint() -> str:
     source = source_digest(("armillary.kernel", "armillary.kernel.intrinsics"))
     if source is None:
         raise KernelError("The files of the package armillary.kernel cannot be read.")
-    return source.hex()
+    return hashlib.sha256(source).hexdigest()
