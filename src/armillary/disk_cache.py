@@ -24,6 +24,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from importlib.resources import files
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
@@ -154,18 +155,17 @@ def _digest_of(name: str) -> bytes | None:
         spec = find_spec(name)
         loader: Any = spec and spec.loader
         source = (spec and spec.origin) or ""
-        places = [source]
-        if not name.startswith("armillary."):
-            places = [os.path.join(os.path.dirname(source), "version.py")]
-        elif spec and spec.submodule_search_locations:
-            (folder,) = spec.submodule_search_locations
+        is_ours = name.startswith("armillary.")
+        if is_ours and spec and spec.submodule_search_locations:
+            listed = sorted(files(name).iterdir(), key=lambda entry: entry.name)
             # Without source, what is compiled from it counts.
-            names = [
-                x for x in sorted(os.listdir(folder)) if x.endswith((".py", ".pyc"))
-            ]
-            places = [os.path.join(folder, each) for each in names]
-        for place in places:
-            digest.update(loader.get_data(place))
+            for file in listed:
+                if file.name.endswith((".py", ".pyc")):
+                    digest.update(file.read_bytes())
+            return digest.digest()
+        if not is_ours:
+            source = os.path.join(os.path.dirname(source), "version.py")
+        digest.update(loader.get_data(source))
     except (AttributeError, OSError, ValueError):  # ValueError: of a stand-in
         return None
     return digest.digest()
