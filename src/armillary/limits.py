@@ -6,9 +6,8 @@ may hold other numbers than those declared here. docs/security.md lists them all
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
-
-from armillary.late_dataclass import dataclass
 
 __all__ = ["Limit", "limits"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -20,7 +20,6 @@ from armillary.cell.methods import (
     edits_with_meshes,
 )
 from armillary.kinematics.state import State, bound_state, home
-from armillary.late_dataclass import dataclass
 from armillary.model.coupled_limit import CoupledLimit
 from armillary.model.limit_rows import LimitRows
 from armillary.model.loops.loop import Closure, Rod

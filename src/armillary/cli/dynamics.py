@@ -6,6 +6,7 @@ import argparse
 import json
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -31,7 +32,6 @@ from armillary.cli.verb import option, verb
 from armillary.dynamics.bodies import GROUND, Bodies
 from armillary.errors import ModelError, printable
 from armillary.kinematics.state import State, rates_of
-from armillary.late_dataclass import dataclass
 from armillary.model.display import plural
 from armillary.model.unit import Unit
 

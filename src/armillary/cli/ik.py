@@ -6,6 +6,7 @@ import argparse
 import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -43,7 +44,6 @@ from armillary.ik.query import TOLERANCE
 from armillary.ik.reason import SUCCESSES, Reason, succeeded
 from armillary.ik.solution import Answers
 from armillary.kernel.search import SearchOptions
-from armillary.late_dataclass import dataclass
 from armillary.model.display import plural
 
 Array = npt.NDArray[np.float64]

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Generator, Iterator, Sequence, Set
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -15,7 +16,6 @@ import numpy.typing as npt
 from armillary.cell.cell import Cell
 from armillary.errors import ShapeError, quote
 from armillary.kinematics.state import State
-from armillary.late_dataclass import dataclass
 from armillary.model.unit import Unit
 from armillary.model.workcell import Workcell
 from armillary.sweeps.row_files import RowFile, as_number, open_rows

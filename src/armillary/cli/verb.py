@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from armillary.errors import quote
-from armillary.late_dataclass import dataclass
 
 __all__ = [
     "OneOf",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Self, final
 
@@ -9,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.check_tables import CheckTables
-from armillary.late_dataclass import dataclass
 
 __all__ = ["BroadPhase"]
 

@@ -7,6 +7,7 @@ for; all else is in records, so that another state, margin or rules compile noth
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
@@ -28,7 +29,6 @@ from armillary.collision.precision import Precision
 from armillary.kernel.pipeline_kernel import CompiledPipeline
 from armillary.kernel.pipeline_records import PipelineRecords
 from armillary.kinematics.moving_links import MovingLinks
-from armillary.late_dataclass import dataclass
 from armillary.model.fields import kept
 from armillary.trace import Port
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Final, NamedTuple, Self, final
 
@@ -17,7 +17,6 @@ from armillary.collision.distance.sizes import numbers_of
 from armillary.collision.shape_pairs import LinkShape, Placed, ShapePairs
 from armillary.kinematics.moving_links import FixedLinks, MovingLinks
 from armillary.kinematics.speed_bounds import SpeedBounds
-from armillary.late_dataclass import dataclass
 from armillary.model.cloud import Cloud
 from armillary.model.fields import kept
 from armillary.model.geometry.bounding import sphere_around

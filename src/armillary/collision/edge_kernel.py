@@ -8,6 +8,7 @@ at once, into the records of a check with as many shapes of the same kinds.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple, TypeAlias, final
 
@@ -57,7 +58,6 @@ from armillary.kernel.tables import pack_all
 from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.moving_twists import moving_twists
 from armillary.kinematics.speed_bounds import SpeedBounds
-from armillary.late_dataclass import dataclass
 from armillary.model.fields import kept, kept_few
 from armillary.trace import Port
 

@@ -5,6 +5,7 @@ It is the same wherever shapes stand, and whatever their sizes, so that tables k
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple, Self, final
 
@@ -14,7 +15,6 @@ import numpy.typing as npt
 from armillary.collision.check_tables import CheckTables
 from armillary.collision.volumes import rounded_box
 from armillary.kernel.pipeline import BOXES
-from armillary.late_dataclass import dataclass
 from armillary.model.fields import kept
 from armillary.model.shapes import Sphere
 

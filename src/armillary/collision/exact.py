@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Final, Self, final
 
@@ -13,7 +13,6 @@ from armillary.collision.check_tables import CheckTables
 from armillary.collision.distance.pair import Distance
 from armillary.collision.shape_pairs import Placed
 from armillary.errors import ModelError
-from armillary.late_dataclass import dataclass
 from armillary.model.cloud import Cloud
 from armillary.model.fields import kept
 from armillary.model.geometry.triangles import Triangles, windings

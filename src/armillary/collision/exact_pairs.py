@@ -5,6 +5,7 @@ coal answers for one pair of shapes at a time, so that this is Python for each.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
@@ -13,7 +14,6 @@ import numpy.typing as npt
 from armillary.collision.columns import CONTACT
 from armillary.collision.placed_pairs import PlacedPairs
 from armillary.kinematics.questions import jacobian
-from armillary.late_dataclass import dataclass
 
 __all__ = ["ExactPairs"]
 

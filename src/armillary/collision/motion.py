@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Self, final
 
@@ -20,7 +21,6 @@ from armillary.kernel.column_function import ColumnFunction
 from armillary.kinematics.ending import Ending
 from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.speed_bounds import SpeedBounds, speeds_are_known
-from armillary.late_dataclass import dataclass
 
 __all__ = ["MotionProver", "MotionReason", "Motions", "sampled"]
 

@@ -6,6 +6,7 @@ As for checks, another state, margin or rules change records alone.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, final
 
 import numpy as np
@@ -34,7 +35,6 @@ from armillary.kernel.pipeline_kernel import Callees, CompiledPipeline
 from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.moving_twists import moving_twists
 from armillary.kinematics.speed_bounds import SpeedBounds
-from armillary.late_dataclass import dataclass
 from armillary.model.fields import kept, kept_few
 from armillary.trace import Port
 

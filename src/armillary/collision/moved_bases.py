@@ -8,6 +8,7 @@ the other joints. So a batch is one call, as it is for joint positions.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 import numpy as np
@@ -16,7 +17,6 @@ import numpy.typing as npt
 from armillary.errors import ModelError, ShapeError, quote
 from armillary.kinematics.placement import base_matrices, check_movable
 from armillary.kinematics.state import State, branch_of, home
-from armillary.late_dataclass import dataclass
 from armillary.model.joints import Prismatic, Revolute
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator

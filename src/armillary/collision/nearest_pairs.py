@@ -7,6 +7,7 @@ many pairs of links there is room; more of them are taken in parts.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Final, final
 
@@ -36,7 +37,6 @@ from armillary.collision.pair_records import (
 from armillary.collision.placed_pairs import Called, PlacedPairs
 from armillary.kernel.pipeline_kernel import CompiledPipeline, KernelByRecord
 from armillary.kinematics.questions import jacobian
-from armillary.late_dataclass import dataclass
 from armillary.model.fields import kept
 from armillary.trace import Port
 

@@ -8,6 +8,7 @@ the time that their own pairs take; see `docs/design/cells.md`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple, Self, cast, final
 
@@ -31,7 +32,6 @@ from armillary.collision.shape_pairs import (
 from armillary.collision.tested_shapes import shapes_of_links, tables_of_shapes
 from armillary.errors import ModelError, quote, unknown
 from armillary.kinematics.moving_links import FixedLinks
-from armillary.late_dataclass import dataclass
 from armillary.model.cloud import Cloud
 from armillary.model.distinct_numbers import distinct_numbers
 from armillary.model.fields import kept, kept_few

@@ -7,7 +7,7 @@ of other sizes or elsewhere, and bodies that moved in the world.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, TypeAlias, final
 
 import numpy as np
@@ -19,7 +19,6 @@ from armillary.collision.shape_pairs import Placed
 from armillary.kernel.column_function import ColumnCode
 from armillary.kernel.pipeline_kernel import CompiledPipeline
 from armillary.kernel.pipeline_records import PipelineRecords
-from armillary.late_dataclass import dataclass
 from armillary.model.fields import kept
 from armillary.trace import Port
 

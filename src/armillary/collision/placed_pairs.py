@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple, Self, final
 
@@ -25,7 +26,6 @@ from armillary.kinematics.moving_links import (
 )
 from armillary.kinematics.speed_bounds import SpeedBounds
 from armillary.kinematics.state import State
-from armillary.late_dataclass import dataclass
 from armillary.model.distinct_numbers import distinct_numbers
 from armillary.model.fields import kept, kept_few
 from armillary.model.link_pairs import Pairs

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Final, NamedTuple, Self, final
 
@@ -32,7 +33,6 @@ from armillary.kernel import Kernel, shared_kernel
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import Callees
 from armillary.kernel.tables import pack_all
-from armillary.late_dataclass import dataclass
 from armillary.model.cloud import Cloud
 from armillary.model.fields import kept
 from armillary.model.geometry.bounding import BoundingSphere

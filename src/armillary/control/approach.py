@@ -6,6 +6,7 @@ What is compiled is in `approach_stages`; here are the tables that it reads.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,7 +22,6 @@ from armillary.forks import IMPORT_LOCK
 from armillary.kernel.pipeline_kernel import Callees
 from armillary.kinematics.moving_twists import MovingTwists
 from armillary.kinematics.speed_bounds import SpeedBounds, speeds_are_known
-from armillary.late_dataclass import dataclass
 from armillary.model.cloud import Cloud
 from armillary.trace import Port
 

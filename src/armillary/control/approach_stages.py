@@ -13,6 +13,7 @@ links in the table `pairs`, and capsules around links with obstacles in `contact
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from armillary.collision.nearest_stages import speeds_along
@@ -28,7 +29,6 @@ from armillary.control.obstacles import CapsuleNumbers, obstacle_numbers
 from armillary.kernel.columns import call, each, when
 from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table, code, span
-from armillary.late_dataclass import dataclass
 from armillary.spatial.ldl import inner
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import (

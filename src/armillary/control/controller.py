@@ -8,6 +8,7 @@ within these, and how much of them is safe.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -39,7 +40,6 @@ from armillary.kinematics.kernels import Joints, selection_of
 from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.moving_twists import MovingTwists
 from armillary.kinematics.state import State, bound_state, home
-from armillary.late_dataclass import dataclass
 from armillary.model.fields import kept
 from armillary.model.workcell import Workcell
 from armillary.trace import Port

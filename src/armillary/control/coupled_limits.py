@@ -22,6 +22,7 @@ which (1) holds.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -35,7 +36,6 @@ from armillary.kernel.columns import each
 from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table
 from armillary.kinematics.moving_twists import MovingTwists
-from armillary.late_dataclass import dataclass
 from armillary.model.limit_rows import LimitRows
 from armillary.model.workcell import Workcell
 from armillary.spatial.ldl import inner

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
@@ -12,7 +12,6 @@ import numpy.typing as npt
 from armillary.errors import ModelError, ShapeError, quote
 from armillary.kernel.arguments import numbers_of
 from armillary.kernel.packed import Packed, Part, width_of
-from armillary.late_dataclass import dataclass
 from armillary.model.primitive import Primitive
 from armillary.model.shapes import Capsule, ConvexPolyhedron, Sphere
 from armillary.spatial.pose import Pose

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -10,7 +11,6 @@ import numpy.typing as npt
 from armillary.control.rate_bounds import UNLIMITED
 from armillary.errors import ModelError, ShapeError, quote, unknown
 from armillary.kernel.arguments import numbers_of, positive_number
-from armillary.late_dataclass import dataclass
 from armillary.model.workcell import Workcell
 
 __all__ = ["CONFLICTS", "ControllerNumbers", "ControllerOptions", "per_joint"]

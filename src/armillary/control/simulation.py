@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Protocol, cast, final
 
@@ -14,7 +15,6 @@ from armillary.control.obstacles import Obstacles, obstacles_of
 from armillary.control.step import Step
 from armillary.errors import ShapeError, quote
 from armillary.kernel.arguments import as_inputs, whole_number
-from armillary.late_dataclass import dataclass
 from armillary.trace import Port, Program
 
 __all__ = ["ControlledMotion", "StepFunction", "simulated"]

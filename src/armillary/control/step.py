@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -13,7 +14,6 @@ from armillary.control.approach_stages import NO_PAIRS
 from armillary.control.columns import STUCK
 from armillary.control.rate_bounds import SOURCES
 from armillary.ik.reason import RateReason
-from armillary.late_dataclass import dataclass
 from armillary.model.workcell import Workcell
 
 __all__ = ["Step", "StepLayout"]

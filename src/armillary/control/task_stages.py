@@ -8,6 +8,7 @@ of that module; `_MAKERS` of `controller.py` lists these modules.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from armillary.control import tasks
@@ -17,7 +18,6 @@ from armillary.kernel.tables import Table
 from armillary.kinematics.kernels import selection_of
 from armillary.kinematics.moving_twists import MovingTwists
 from armillary.kinematics.state import State
-from armillary.late_dataclass import dataclass
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import (
     Matrix,

@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Final, TypeAlias
 
 from armillary.errors import ModelError, quote
 from armillary.kernel.arguments import positive_number
-from armillary.late_dataclass import dataclass
 from armillary.model.mount import WORLD
 
 __all__ = [

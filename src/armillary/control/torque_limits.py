@@ -8,6 +8,7 @@ x. M and h come from one kernel of dynamics, called before each step.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -25,7 +26,6 @@ from armillary.kernel.tables import Table
 from armillary.kinematics.bound_kernel import AnyKernel
 from armillary.kinematics.moving_twists import MovingTwists
 from armillary.kinematics.state import State, home
-from armillary.late_dataclass import dataclass
 from armillary.spatial.ldl import inner
 from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace.functions import absolute, maximum, minimum, select, sqrt

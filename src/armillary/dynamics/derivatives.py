@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import NamedTuple
 
@@ -11,7 +12,6 @@ from armillary.dynamics.forward import forward_dynamics, mass_solver
 from armillary.dynamics.inverse import inertial_wrench
 from armillary.dynamics.multibody import Multibody, joint_dynamics, joint_efforts
 from armillary.dynamics.sparse import Entries, add_to, product, total
-from armillary.late_dataclass import dataclass
 from armillary.spatial.inertia import SpatialInertia, VelocityInertia
 from armillary.spatial.ldl import Rows
 from armillary.spatial.pose import Pose

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypedDict, cast
 
 import numpy as np
@@ -24,7 +25,6 @@ from armillary.kinematics.kernels import (
     selection_of,
 )
 from armillary.kinematics.state import State, bound_state, home
-from armillary.late_dataclass import dataclass
 from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
 from armillary.model.tree import Tree

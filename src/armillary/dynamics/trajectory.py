@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
@@ -10,7 +11,6 @@ import numpy.typing as npt
 
 from armillary.errors import StateError, quote
 from armillary.kinematics.state import State
-from armillary.late_dataclass import dataclass
 
 __all__ = ["Trajectory"]
 

@@ -6,11 +6,11 @@ import enum
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Final, NamedTuple, TypeVar
 
 from armillary.errors import FormatError, printable, suggestion, unknown
-from armillary.late_dataclass import dataclass
 from armillary.limits import DIAGNOSTICS, HINTS, Limit
 
 __all__ = [

@@ -41,13 +41,13 @@ read, `FOREIGN` of `urdf/read.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar, cast, final
 
 from armillary.errors import quote, suggestion
 from armillary.formats.diagnostic import Report, Severity
 from armillary.formats.xml import TEXT_KEY, Element, report_unused, tag
 from armillary.formats.xml.write import Value
-from armillary.late_dataclass import dataclass
 
 __all__ = [
     "FILE",

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from armillary.forks import IMPORT_LOCK
 from armillary.formats.diagnostic import Report
 from armillary.formats.paths import Roots
-from armillary.late_dataclass import dataclass
 from armillary.limits import FILE_SIZE, Limit
 from armillary.model.joint import Joint
 from armillary.model.shapes.mesh import MeshSource

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from armillary.errors import JointError
 from armillary.formats.features import ALL, OWN_JOINTS, Held
-from armillary.late_dataclass import dataclass
 from armillary.model.joint import Joint
 from armillary.model.joints.prismatic import Prismatic
 from armillary.model.joints.revolute import Revolute

@@ -8,12 +8,12 @@ Rz(yaw) Ry(pitch) Rx(roll). The links between have no mass and no shapes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
 from armillary.formats.names import FreeNames
-from armillary.late_dataclass import dataclass
 from armillary.model.axis import X, Y, Z
 from armillary.model.coupling import Coupling
 from armillary.model.joint import Joint

@@ -10,7 +10,7 @@ search.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -24,7 +24,6 @@ from armillary.ik.reason import Reason
 from armillary.ik.whole_turns import nearest_turns
 from armillary.kernel.search import SearchOptions
 from armillary.kinematics.state import State, bound_state, branch_of, home
-from armillary.late_dataclass import dataclass
 from armillary.model.workcell import Workcell
 
 __all__ = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -37,7 +37,6 @@ from armillary.kinematics.kernels import (
     selection_of,
 )
 from armillary.kinematics.state import State, bound_state, branch_of
-from armillary.late_dataclass import dataclass
 from armillary.model.fields import kept
 from armillary.model.mount import WORLD
 from armillary.model.tree import Tree

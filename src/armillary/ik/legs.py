@@ -16,6 +16,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -24,7 +25,6 @@ import numpy.typing as npt
 from armillary.ik.closed_forms.family import require
 from armillary.ik.problem import IKProblem
 from armillary.kinematics.joint_vector import with_numbers
-from armillary.late_dataclass import dataclass
 from armillary.model.closed_form import ClosedForm
 from armillary.model.drive import Drive
 from armillary.model.frame import FrameRef

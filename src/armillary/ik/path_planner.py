@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
@@ -35,7 +36,6 @@ from armillary.ik.recognised_form import RecognisedForm, has_free_elbow
 from armillary.ik.solution import SAME, Solution
 from armillary.ik.user_form import UserForm
 from armillary.kernel.search import SearchOptions
-from armillary.late_dataclass import dataclass
 
 Array = npt.NDArray[np.float64]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
@@ -23,7 +24,6 @@ from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.joint_vector import distinct
 from armillary.kinematics.kernels import program_kernel
 from armillary.kinematics.poses import poses_program
-from armillary.late_dataclass import dataclass
 from armillary.model.fields import kept, kept_few
 from armillary.model.frame import FrameRef
 from armillary.model.limit_rows import LimitRows

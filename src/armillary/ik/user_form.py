@@ -10,6 +10,7 @@ always an answer, it is picked and tried before all others (`picked_program`).
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
 
@@ -43,7 +44,6 @@ from armillary.kernel import Kernel, shared_kernel
 from armillary.kinematics.bound_kernel import AnyKernel, bind
 from armillary.kinematics.inputs import program_of
 from armillary.kinematics.joint_vector import with_numbers
-from armillary.late_dataclass import dataclass
 from armillary.model.closed_form import ClosedForm, OutOfReach
 from armillary.model.link_poses import poses_of
 from armillary.model.tree import Tree

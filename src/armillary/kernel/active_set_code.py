@@ -9,6 +9,7 @@ triangular again (Daniel, Gragg, Kaufman and Stewart 1976).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final, final
 
 from armillary.kernel.builder import Value, Variable
@@ -17,7 +18,6 @@ from armillary.kernel.factor_code import Factor
 from armillary.kernel.intrinsics.minmax import at_least, maximum, minimum
 from armillary.kernel.machine_type import I64
 from armillary.kernel.row_code import WIDTH, DenseSite, RowCode, padded
-from armillary.late_dataclass import dataclass
 
 __all__ = ["active_set_code", "active_set_numbers"]
 

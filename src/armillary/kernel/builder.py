@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar, final
 
 from armillary.kernel.machine_type import (
@@ -30,7 +31,6 @@ from armillary.kernel.machine_type import (
     bits_of_lanes,
     real_of,
 )
-from armillary.late_dataclass import dataclass
 
 __all__ = [
     "EndlessLoop",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Self, final
 
@@ -13,7 +14,6 @@ from armillary import forks
 from armillary.kernel.binding import address_of
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import Callees, columns_code, pack, words_of
-from armillary.late_dataclass import dataclass
 
 __all__ = ["ColumnCode", "ColumnFunction", "native_lanes"]
 

@@ -31,6 +31,7 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeAlias, final, overload
 
 import numpy as np
@@ -52,7 +53,6 @@ from armillary.kernel.pipeline import (
     While,
 )
 from armillary.kernel.tables import Field, Table
-from armillary.late_dataclass import dataclass
 from armillary.trace import Port, Program, trace
 
 __all__ = [

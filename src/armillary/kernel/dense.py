@@ -10,9 +10,8 @@ that is an input, too, begins with what it holds.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeAlias, final
-
-from armillary.late_dataclass import dataclass
 
 __all__ = [
     "ActiveSet",

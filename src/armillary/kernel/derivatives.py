@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Literal, Protocol
 
@@ -10,7 +11,6 @@ import numpy as np
 
 from armillary.errors import KernelError, ShapeError, unknown
 from armillary.kernel.arguments import as_inputs, batch_shape
-from armillary.late_dataclass import dataclass
 from armillary.trace import Port, Program, cotangent_program, tangent_program
 
 __all__ = [

@@ -6,12 +6,12 @@ without its diagonal, of which the reciprocals are a row of their own.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import final
 
 from armillary.kernel.builder import Operand, Value
 from armillary.kernel.intrinsics.minmax import maximum
 from armillary.kernel.row_code import WIDTH, RowCode, padded
-from armillary.late_dataclass import dataclass
 
 __all__ = ["Factor", "packed_row"]
 

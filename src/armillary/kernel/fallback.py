@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -19,7 +20,6 @@ from armillary.kernel.arguments import Computation
 from armillary.kernel.binding import address_of_function
 from armillary.kernel.machine_type import I64, PTR
 from armillary.kernel.memory import Struct
-from armillary.late_dataclass import dataclass
 from armillary.trace import Port
 
 Array = npt.NDArray[Any]

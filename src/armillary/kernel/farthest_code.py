@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeVar, final
 
 from armillary.kernel.builder import FunctionBuilder, Value
 from armillary.kernel.machine_type import I64, Type
 from armillary.kernel.memory import Struct
-from armillary.late_dataclass import dataclass
 
 __all__ = ["PointRecords"]
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from textwrap import indent
 from typing import Any, Final, TypeAlias
 
@@ -39,7 +39,6 @@ from armillary.kernel.pipeline import (
     While,
 )
 from armillary.kernel.tables import Field, Table, pack_all
-from armillary.late_dataclass import dataclass
 from armillary.trace import OPS, Instruction, Program
 from armillary.trace.ops import type_truth
 

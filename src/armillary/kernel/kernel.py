@@ -11,7 +11,7 @@ import math
 import operator
 import threading
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any, Final, cast, final
 
@@ -41,7 +41,6 @@ from armillary.kernel.general_binding import (
 from armillary.kernel.general_entry import MOST_BATCH
 from armillary.kernel.native import Native, native_of, real_type
 from armillary.kernel.python_kernel import PythonKernel, PythonProgram
-from armillary.late_dataclass import dataclass
 from armillary.trace import Port, Program
 
 __all__ = [

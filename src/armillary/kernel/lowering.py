@@ -6,6 +6,7 @@ The key is the `lowering` of the operation in `trace/ops.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias, final
 
@@ -22,7 +23,6 @@ from armillary.kernel.intrinsics import (
     trig,
 )
 from armillary.kernel.machine_type import F64, I1, Type, bits_of_lanes
-from armillary.late_dataclass import dataclass
 
 Unary: TypeAlias = Callable[[Value], Value]
 Binary: TypeAlias = Callable[[Value, Value], Value]

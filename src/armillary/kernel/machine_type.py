@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import final
-
-from armillary.late_dataclass import dataclass
 
 __all__ = [
     "F32",

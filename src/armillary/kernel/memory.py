@@ -7,11 +7,11 @@ have one of some 100 KiB, and long programs need megabytes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import final
 
 from armillary.kernel.builder import FunctionBuilder, Operand, Value
 from armillary.kernel.machine_type import I1, I8, I64, PTR, VOID, Type
-from armillary.late_dataclass import dataclass
 
 __all__ = ["Memory", "Struct", "allocate", "clear_bytes", "copy_bytes"]
 

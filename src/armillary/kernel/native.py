@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,6 @@ from armillary.kernel import binding
 from armillary.kernel.arguments import Array, ufunc_signature
 from armillary.kernel.fallback import STATE, Compute, new_state
 from armillary.kernel.references import vectorize
-from armillary.late_dataclass import dataclass
 from armillary.trace import Port, Program
 
 if TYPE_CHECKING:

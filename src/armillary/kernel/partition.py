@@ -10,8 +10,8 @@ waits in a slot of scratch memory; slots are used again when nobody needs them a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from armillary.late_dataclass import dataclass
 from armillary.trace import Instruction, Program
 
 LENGTH = 300

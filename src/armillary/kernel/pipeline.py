@@ -27,7 +27,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import final
 
@@ -54,7 +54,6 @@ from armillary.kernel.stages import (
     searches_in,
 )
 from armillary.kernel.tables import Table
-from armillary.late_dataclass import dataclass
 from armillary.trace import Port, Program
 
 __all__ = [

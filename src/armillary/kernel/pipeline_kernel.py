@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from operator import lt
 from typing import Any, Self, final
@@ -36,7 +36,6 @@ from armillary.kernel.pipeline import (
     calls_in,
 )
 from armillary.kernel.tables import Table, pack_all, taken
-from armillary.late_dataclass import dataclass
 from armillary.trace import Program
 
 __all__ = [

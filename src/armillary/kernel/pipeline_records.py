@@ -8,6 +8,7 @@ tables of the one before: only what changed is checked and written.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Self, final
 
 import numpy as np
@@ -23,7 +24,6 @@ from armillary.kernel.pipeline_kernel import (
     pack,
     words_of,
 )
-from armillary.late_dataclass import dataclass
 
 __all__ = ["PipelineRecords"]
 

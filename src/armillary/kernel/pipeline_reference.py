@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -30,7 +30,6 @@ from armillary.kernel.pipeline import (
 from armillary.kernel.references import vectorize
 from armillary.kernel.subdivision import PIECES, covered
 from armillary.kernel.tables import Field, Table
-from armillary.late_dataclass import dataclass
 from armillary.trace import Port, Program
 
 __all__ = ["Called", "evaluate"]

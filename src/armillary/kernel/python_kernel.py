@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final, cast
 
 import numpy as np
@@ -10,7 +11,6 @@ import numpy.typing as npt
 
 from armillary.errors import KernelError, ShapeError
 from armillary.kernel.arguments import as_inputs, batch_shape, spread_out
-from armillary.late_dataclass import dataclass
 from armillary.trace import Program
 
 __all__ = ["PythonKernel", "PythonProgram"]

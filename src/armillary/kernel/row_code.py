@@ -7,12 +7,12 @@ remainder. A matrix of n columns has `padded(n)` numbers in each of its rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final, NamedTuple, final
 
 from armillary.kernel.builder import FunctionBuilder, Operand, Value
 from armillary.kernel.machine_type import I64, PTR, VOID, Type
 from armillary.kernel.memory import Struct
-from armillary.late_dataclass import dataclass
 
 __all__ = ["WIDTH", "DenseSite", "Records", "RowCode", "Strided", "padded"]
 

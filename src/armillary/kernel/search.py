@@ -10,6 +10,7 @@ import math
 import struct
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
@@ -26,7 +27,6 @@ from armillary.kernel.binding import (
 from armillary.kernel.search_layout import CALL, SOLVED
 from armillary.kernel.seed_table import SeedTable, levels_of, pairs_of
 from armillary.kernel.threads import share
-from armillary.late_dataclass import dataclass
 from armillary.trace import Program
 
 Array = npt.NDArray[np.float64]

@@ -15,6 +15,8 @@ it depends on the problem alone. What a step means is not known here.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from armillary.kernel.builder import FunctionBuilder, Operand, Value, module_text
 from armillary.kernel.emit import emit_columns
 from armillary.kernel.fastcall_entry import (
@@ -45,7 +47,6 @@ from armillary.kernel.search_layout import (
     UNSOLVED,
     SearchLayout,
 )
-from armillary.late_dataclass import dataclass
 from armillary.trace import Port, Program
 
 __all__ = ["search_code"]

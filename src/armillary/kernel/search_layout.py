@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 from armillary.kernel.builder import FunctionBuilder, Operand, Value
 from armillary.kernel.machine_type import F64, I32, I64, PTR
 from armillary.kernel.memory import Struct
-from armillary.late_dataclass import dataclass
 
 __all__ = [
     "CALL",

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, final
 
 from armillary.kernel.dense import Operation
-from armillary.late_dataclass import dataclass
 from armillary.trace import Port, Program, trace
 
 __all__ = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias, final
 
@@ -13,7 +14,6 @@ import numpy.typing as npt
 from armillary.errors import KernelError, ShapeError, unknown
 from armillary.kernel.machine_type import I32, PTR, real_of
 from armillary.kernel.memory import Struct
-from armillary.late_dataclass import dataclass
 
 __all__ = [
     "Field",

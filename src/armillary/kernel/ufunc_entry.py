@@ -7,6 +7,7 @@ input is a state (`fallback`), in which it notes flagged rows.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from armillary.kernel.arguments import MAX_DIMENSIONS, Computation, compact_strides
@@ -14,7 +15,6 @@ from armillary.kernel.builder import FunctionBuilder, Value
 from armillary.kernel.fallback import STATE, Record
 from armillary.kernel.machine_type import I64, PTR, VOID, Type, bits_of_lanes
 from armillary.kernel.memory import allocate, copy_bytes
-from armillary.late_dataclass import dataclass
 from armillary.trace import Port
 
 __all__ = ["ufunc_entry"]

@@ -7,6 +7,7 @@ checks them and makes the kernel.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -22,7 +23,6 @@ from armillary.kinematics.jacobian import Twist
 from armillary.kinematics.joint_vector import finite_numbers
 from armillary.kinematics.parameters import made_with
 from armillary.kinematics.state import State, bound_state, branch_of
-from armillary.late_dataclass import dataclass
 from armillary.model.cell_parameters import named_parameters
 from armillary.model.fields import kept
 from armillary.model.frame import FrameRef

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 
@@ -20,7 +21,6 @@ from armillary.kinematics.closing.solver import (
     solved_on,
 )
 from armillary.kinematics.state import State, bound_state, branch_of, home
-from armillary.late_dataclass import dataclass
 from armillary.model.workcell import Workcell
 from armillary.trace import Port, Program
 

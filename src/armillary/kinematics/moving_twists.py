@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Final, final
 
@@ -24,7 +25,6 @@ from armillary.kinematics.moving_links import (
     on_base,
 )
 from armillary.kinematics.state import State
-from armillary.late_dataclass import dataclass
 from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
 from armillary.model.link_poses import LinkPoses

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 
@@ -10,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, quote, unknown
-from armillary.late_dataclass import dataclass
 from armillary.model.drive import Drive
 from armillary.model.frame import FrameRef
 from armillary.model.joint_drives import Drives, Ranges, read_only, renumbered

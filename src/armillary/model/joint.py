@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache, wraps
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, dataclass_transform
@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import JointError, ShapeError
-from armillary.late_dataclass import dataclass
 from armillary.model import parameters
 from armillary.model.fields import replaced
 from armillary.model.motion import TracedMotion, motion_of

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.late_dataclass import dataclass
 from armillary.model.linear_program import Middle, greatest, middle_of
 
 __all__ = ["LimitRows"]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from armillary.late_dataclass import dataclass
 from armillary.model.drive import Drive
 from armillary.model.frame import FrameRef
 from armillary.model.link import Link

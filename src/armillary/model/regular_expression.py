@@ -11,11 +11,10 @@ from __future__ import annotations
 import functools
 import math
 import re
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 from armillary.errors import ModelError, quote
-from armillary.late_dataclass import dataclass
 from armillary.limits import EXPRESSION_LENGTH, EXPRESSION_STEPS
 
 __all__ = ["Expression", "compiled", "literal"]

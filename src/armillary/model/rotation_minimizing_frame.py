@@ -8,12 +8,12 @@ T; a twist at constant rate takes that back.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.late_dataclass import dataclass
 from armillary.model.spline import Piece, Spline, SplineSegment, halves
 
 Array = npt.NDArray[np.float64]

@@ -8,6 +8,7 @@ until |dP/ds| is 1 within `SPEED_TOLERANCE` on all its pieces.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
@@ -15,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import JointError
-from armillary.late_dataclass import dataclass
 
 Array = npt.NDArray[np.float64]
 

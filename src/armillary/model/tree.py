@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.late_dataclass import dataclass
 from armillary.model.drive import Drive
 from armillary.model.fields import kept
 from armillary.model.frame import FrameRef

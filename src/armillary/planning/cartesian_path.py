@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Final, NamedTuple, final
@@ -15,7 +16,6 @@ from armillary.kernel.arguments import numbers_of, positive_number
 from armillary.kinematics.ending import Ending
 from armillary.kinematics.questions import jacobian
 from armillary.kinematics.state import State
-from armillary.late_dataclass import dataclass
 from armillary.model.workcell import Workcell
 from armillary.planning.tool_curve import LEVER, ToolCurve
 from armillary.trajectories.motion import Motion

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from armillary.kernel.builder import FunctionBuilder, Operand, Value
 from armillary.kernel.machine_type import F64, I64, PTR, VOID, Type
-from armillary.late_dataclass import dataclass
 from armillary.planning.layout import CALL, SETUP, TREE
 
 __all__ = [

@@ -18,7 +18,7 @@ tolerance.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple, final
 
@@ -35,7 +35,6 @@ from armillary.kinematics.speed_bounds import (
     zero_product,
 )
 from armillary.kinematics.state import State, bound_state
-from armillary.late_dataclass import dataclass
 from armillary.model.workcell import WORLD, Workcell
 from armillary.planning.frame_chain import FrameChain, second_bounds
 from armillary.spatial.pose import Pose

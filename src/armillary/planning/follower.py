@@ -15,6 +15,7 @@ as an interval whose bound does not fall: there the path ends.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
 
@@ -29,7 +30,6 @@ from armillary.ik.query import IKQuery, query_of
 from armillary.ik.reason import Reason
 from armillary.kinematics.bound_kernel import AnyKernel
 from armillary.kinematics.state import bound_state, home
-from armillary.late_dataclass import dataclass
 from armillary.planning.cartesian_path import (
     CartesianPath,
     LineReason,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, NamedTuple, final
 
@@ -21,7 +21,6 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.kernel.search import is_over
-from armillary.late_dataclass import dataclass
 from armillary.planning.constraint import Manifold
 from armillary.planning.motions import MotionTests, Way
 

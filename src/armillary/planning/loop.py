@@ -6,6 +6,7 @@ import ctypes
 import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, final
@@ -19,7 +20,6 @@ from armillary.kernel.machine_type import F64
 from armillary.kernel.memory import Struct
 from armillary.kernel.search import MONOTONIC, clock
 from armillary.kernel.threads import share
-from armillary.late_dataclass import dataclass
 from armillary.model.limit_rows import LimitRows
 from armillary.planning.edges import EdgeTests
 from armillary.planning.layout import CALL, GROUP, SETUP, STACK, TREE, WORK

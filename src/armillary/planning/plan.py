@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
@@ -12,7 +13,6 @@ from armillary.collision.check import CollisionCheck
 from armillary.collision.contact import Contact
 from armillary.errors import ModelError
 from armillary.kinematics.ending import Ending
-from armillary.late_dataclass import dataclass
 
 if TYPE_CHECKING:
     from armillary.trajectories.motion import Motion

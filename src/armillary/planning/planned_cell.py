@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
 from operator import le
@@ -17,7 +18,6 @@ from armillary.collision.check import CollisionCheck
 from armillary.errors import ModelError, ShapeError, quote
 from armillary.kernel.arguments import numbers_of, positive_number
 from armillary.kernel.search import is_over
-from armillary.late_dataclass import dataclass
 from armillary.model.fields import kept
 from armillary.model.limit_rows import LimitRows
 from armillary.model.workcell import Workcell

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, final
 
@@ -17,7 +18,6 @@ from armillary.kernel.arguments import whole_number
 from armillary.kernel.search import deadline_of
 from armillary.kernel.threads import default_threads
 from armillary.kinematics.state import State
-from armillary.late_dataclass import dataclass
 from armillary.model.fields import kept_few
 from armillary.model.workcell import WORLD, Workcell
 from armillary.planning.constraint import FrameConstraint

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -13,7 +13,6 @@ from armillary.collision.check import CollisionCheck
 from armillary.errors import ModelError
 from armillary.kernel.arguments import whole_number
 from armillary.kernel.search import deadline_of
-from armillary.late_dataclass import dataclass
 from armillary.model.workcell import WORLD, Workcell
 from armillary.planning.constraint import FrameConstraint, Manifold
 from armillary.planning.goals import FreeAxes, goals_of, positions_of

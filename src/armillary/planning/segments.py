@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Final, Literal, TypeAlias, final
 
@@ -12,7 +13,6 @@ import numpy.typing as npt
 from armillary.errors import ModelError, ShapeError, quote
 from armillary.ik.targets import as_matrices
 from armillary.kinematics.joint_vector import finite_numbers
-from armillary.late_dataclass import dataclass
 from armillary.model.check_pose import are_rigid
 
 __all__ = ["ORIENTATIONS", "Arc", "Line", "Orientation", "Segment", "length_of"]

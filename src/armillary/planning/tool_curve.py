@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any, Final, NamedTuple, final
@@ -31,7 +32,6 @@ import numpy.typing as npt
 
 from armillary.errors import ModelError
 from armillary.kernel import Kernel, shared_kernel
-from armillary.late_dataclass import dataclass
 from armillary.planning.segments import Arc, Segment
 from armillary.spatial import rotation as so3
 from armillary.spatial.vector import (

@@ -39,11 +39,10 @@ import ast
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from armillary.errors import ScriptError, quote
-from armillary.late_dataclass import dataclass
 from armillary.limits import EXPRESSION_LENGTH, RESOURCE_DEPTH
 from armillary.model.user_warning import warn_user
 from armillary.scripts.component import ComponentData, JointData, PropertyData, Value

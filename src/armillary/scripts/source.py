@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import hashlib
+from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType
 from typing import Final
 
 from armillary.errors import ScriptError
-from armillary.late_dataclass import dataclass
 from armillary.limits import SCRIPT_PRINTS, SCRIPT_SIZE, Limit
 
 __all__ = [

@@ -5,13 +5,12 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from armillary.late_dataclass import dataclass
 from armillary.sweeps.fields import ResultField, Results
 from armillary.sweeps.questions import Question, RowError, answers
 from armillary.sweeps.reductions import Reduction, States

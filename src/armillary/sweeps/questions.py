@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from types import MethodType
 from typing import Any, Final, NamedTuple, cast
@@ -17,7 +18,6 @@ from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.ik.reason import Reason
 from armillary.ik.solution import Answers, Solution
 from armillary.kernel import Kernel
-from armillary.late_dataclass import dataclass
 from armillary.sweeps.fields import (
     NamedJoints,
     ResultAxis,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import ceil, prod
 from typing import Any, final
 
@@ -17,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import SweepError, quote, unknown
-from armillary.late_dataclass import dataclass
 from armillary.sweeps.fields import ResultField, Results, check_fits, whole_number
 
 __all__ = ["Best", "Count", "Histogram", "Reduction", "States", "Voxels"]

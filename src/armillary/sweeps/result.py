@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
-
-from armillary.late_dataclass import dataclass
 
 __all__ = ["SweepResult", "filled", "in_memory"]
 

@@ -13,6 +13,7 @@ import re
 import stat
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import Any, BinaryIO, Final, TextIO
@@ -21,7 +22,6 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ShapeError, quote
-from armillary.late_dataclass import dataclass
 from armillary.limits import CSV_LINE
 from armillary.replaced_file import replacing
 from armillary.sweeps.progress import ProgressBar

@@ -6,6 +6,7 @@ import hashlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from math import prod
@@ -18,7 +19,6 @@ import numpy.typing as npt
 from armillary.errors import ModelError, ShapeError, SweepError, quote
 from armillary.kinematics.identity import digest
 from armillary.kinematics.kernels import Joints, selection_of
-from armillary.late_dataclass import dataclass
 from armillary.model.coupled_limit import no_room
 from armillary.model.workcell import Workcell
 from armillary.sweeps.fields import NamedJoints, whole_number

@@ -18,6 +18,7 @@ import struct
 from collections.abc import Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast
@@ -27,7 +28,6 @@ import numpy.typing as npt
 
 from armillary.errors import SweepError, quote
 from armillary.kernel.threads import default_threads
-from armillary.late_dataclass import dataclass
 from armillary.replaced_file import replacing
 from armillary.sweeps import crc32c
 from armillary.sweeps.fields import ResultAxis, ResultField, Results, check_fits

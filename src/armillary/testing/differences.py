@@ -8,12 +8,11 @@ wrong, however near the two may be.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-
-from armillary.late_dataclass import dataclass
 
 Array = npt.NDArray[np.float64]
 Function = Callable[[Array], Array]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -11,7 +12,6 @@ import numpy.typing as npt
 from armillary.cell.cell import Cell
 from armillary.errors import ModelError, StateError
 from armillary.kinematics.loops import ClosedLoops
-from armillary.late_dataclass import dataclass
 from armillary.model.loops.loop import Closure, Rod
 from armillary.model.unit import Unit
 from armillary.testing.differences import descent, first_difference

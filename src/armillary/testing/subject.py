@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
@@ -11,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import JointError
-from armillary.late_dataclass import dataclass
 from armillary.model.joint import Joint
 from armillary.model.parameters import is_numeric, numbers_of
 from armillary.model.unit import Unit

@@ -6,11 +6,10 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from armillary.errors import ArmillaryError, TraceError
-from armillary.late_dataclass import dataclass
 from armillary.trace import source_location
 from armillary.trace.branch_sharing import shared
 from armillary.trace.contradiction import is_contradiction

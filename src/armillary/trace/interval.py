@@ -11,10 +11,9 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Concatenate, ParamSpec
 
-from armillary.late_dataclass import dataclass
 from armillary.trace import floats
 
 TAU = 2.0 * math.pi

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from armillary.late_dataclass import dataclass
 from armillary.trace import floats
 from armillary.trace import interval as on
 

@@ -8,7 +8,7 @@ import math
 import numbers
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, cast
 
@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import TraceError
-from armillary.late_dataclass import dataclass
 from armillary.paused_collector import collector_paused
 from armillary.trace.array import TracedArray
 from armillary.trace.branches import explore

@@ -11,12 +11,11 @@ one of these.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final, final
 
 import numpy as np
 import numpy.typing as npt
-
-from armillary.late_dataclass import dataclass
 
 __all__ = [
     "BASIS",

@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self, cast, final
 
@@ -29,7 +29,6 @@ from armillary.kernel.arguments import numbers_of, positive_number, whole_number
 from armillary.kinematics.identity import digest
 from armillary.kinematics.kernels import Joints
 from armillary.kinematics.state import State, bound_state, home, rates_of
-from armillary.late_dataclass import dataclass
 from armillary.model.mount import WORLD
 from armillary.model.workcell import Workcell
 from armillary.trajectories.curve import hermite_coefficients
@@ -688,7 +687,8 @@ class Motion:
         instant = numbers_of("time", time)
         if instant.ndim or not 0.0 <= instant <= self._end:
             raise ModelError(
-                f"An instant of this motion is 0 to {self._end:g}, not {quote(time)}."
+                f"An instant of this motion is between 0 and {self._end:g} s, not "
+                f"{quote(time)}."
             )
         return float(instant)
 

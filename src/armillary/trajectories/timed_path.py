@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
@@ -13,7 +14,6 @@ from armillary.errors import ShapeError, StateError, quote
 from armillary.kinematics.ending import Ending
 from armillary.kinematics.kernels import Joints
 from armillary.kinematics.state import State
-from armillary.late_dataclass import dataclass
 from armillary.trajectories.curve import PathCurve, hermite_coefficients
 from armillary.trajectories.motion import Motion
 from armillary.trajectories.motion_parts import POWERS, Peaks, Samples

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.late_dataclass import dataclass
 from armillary.model.shape import Colour
 from armillary.spatial.pose import Pose
 

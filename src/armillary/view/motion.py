@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, cast, final
 
 import numpy as np
@@ -15,7 +15,6 @@ from armillary.dynamics.trajectory import Trajectory
 from armillary.errors import ModelError, ShapeError
 from armillary.kinematics.all_frames import poses
 from armillary.kinematics.state import State, bound_state
-from armillary.late_dataclass import dataclass
 from armillary.model.end_effectors import default_frame, end_effectors
 from armillary.model.shape import Colour
 from armillary.model.shapes import Box, Capsule, Sphere

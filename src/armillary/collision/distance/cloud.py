@@ -12,7 +12,7 @@ than the distance of any element in it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple, Self, final
 
@@ -27,7 +27,6 @@ from armillary.kernel.columns import Column, Columns, at, nearest, when
 from armillary.kernel.pipeline import Pipeline, Stage
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
 from armillary.kernel.tables import Table
-from armillary.late_dataclass import dataclass
 from armillary.model.cloud import Cloud
 from armillary.model.primitive import Primitive
 from armillary.model.shapes import Sphere

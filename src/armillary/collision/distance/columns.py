@@ -6,6 +6,7 @@ is what its radius is added to: a point for a sphere, a segment for a capsule.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, final
 
 from armillary.collision.distance.ball_tree import BALLS
@@ -13,7 +14,6 @@ from armillary.collision.distance.creases import crease_count
 from armillary.collision.distance.sizes import numbers_of, solid_of
 from armillary.kernel.columns import Column, Columns, number_field
 from armillary.kernel.tables import Table
-from armillary.late_dataclass import dataclass
 from armillary.model.cloud import Cloud
 from armillary.model.primitive import Primitive
 from armillary.trace import Port

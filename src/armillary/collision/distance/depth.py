@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple, final
 
@@ -56,7 +57,6 @@ from armillary.collision.distance.tolerance import (
 from armillary.kernel.columns import each, repeat, when
 from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table, reals
-from armillary.late_dataclass import dataclass
 from armillary.spatial.vector import (
     Matrix,
     Number,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, cast, get_args
 
@@ -17,7 +18,6 @@ from armillary.errors import JointError, quote
 from armillary.formats.actin.names import PREFIXES, allowed_in, bare, local
 from armillary.formats.actin.opaque import is_kept
 from armillary.formats.records import PRECURSOR, defaults_of
-from armillary.late_dataclass import dataclass
 from armillary.model.joint import Joint
 from armillary.model.joints import (
     JOINT_TYPES,

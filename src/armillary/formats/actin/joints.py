@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from armillary.errors import quote, suggestion
@@ -26,7 +27,6 @@ from armillary.formats.diagnostic import NOWHERE, Report
 from armillary.formats.numbers import number_text
 from armillary.formats.records import PRECURSOR
 from armillary.formats.xml import Element, report_unused, tag, unused
-from armillary.late_dataclass import dataclass
 from armillary.model.joint import Joint
 from armillary.model.joint_dynamics import NO_DYNAMICS
 from armillary.model.joints import Fixed

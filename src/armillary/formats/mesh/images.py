@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from armillary.errors import FormatError
 from armillary.formats.diagnostic import Budget, Place, fault
-from armillary.late_dataclass import dataclass
 from armillary.limits import IMAGE_SIDE, IMAGE_SIZE
 
 __all__ = ["Image", "checked_image", "no_image", "reason"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -13,7 +13,6 @@ from armillary.errors import FormatError, unknown
 from armillary.formats.diagnostic import Place, fault
 from armillary.formats.mesh.surface import MeshSurface
 from armillary.formats.mesh.words import floats, place_of_word, shown, whole_numbers
-from armillary.late_dataclass import dataclass
 from armillary.limits import PLY_HEADER, PLY_PROPERTIES
 
 __all__ = ["read_ply"]

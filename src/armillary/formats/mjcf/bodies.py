@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from armillary.errors import quote
@@ -11,7 +11,6 @@ from armillary.formats.diagnostic import Report
 from armillary.formats.mjcf.document import MAIN, MjcfDocument, with_attributes
 from armillary.formats.mjcf.poses import read_pose
 from armillary.formats.xml import Element
-from armillary.late_dataclass import dataclass
 from armillary.limits import MJCF_COPIES
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import ZERO, vector

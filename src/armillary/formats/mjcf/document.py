@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from armillary.errors import FormatError, quote
@@ -25,7 +26,6 @@ from armillary.formats.files import read_bytes
 from armillary.formats.mjcf.schema import ROOTS, attributes_of, report_unknown
 from armillary.formats.paths import Roots
 from armillary.formats.xml import Element, parse
-from armillary.late_dataclass import dataclass
 from armillary.limits import (
     FILE_SIZE,
     MJCF_DEPTH,

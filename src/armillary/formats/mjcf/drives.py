@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
@@ -21,7 +21,6 @@ from armillary.formats.elements import (
 from armillary.formats.mjcf.document import MAIN, MjcfDocument
 from armillary.formats.mjcf.trees import Trees
 from armillary.formats.xml import Element
-from armillary.late_dataclass import dataclass
 from armillary.model.joint_dynamics import JointDynamics
 from armillary.model.limits import INFINITE
 from armillary.model.link import Link

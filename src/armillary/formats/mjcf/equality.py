@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -15,7 +16,6 @@ from armillary.formats.mjcf.document import MAIN, MjcfDocument
 from armillary.formats.mjcf.trees import BodyGroup, LinkAt, Trees
 from armillary.formats.names import FreeNames
 from armillary.formats.xml import Element
-from armillary.late_dataclass import dataclass
 from armillary.model.coupling import Coupling
 from armillary.model.frame import Frame
 from armillary.model.limits import INFINITE

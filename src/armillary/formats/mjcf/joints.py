@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from armillary.errors import quote
@@ -24,7 +24,6 @@ from armillary.formats.mjcf.document import MjcfDocument
 from armillary.formats.numbers import has_direction
 from armillary.formats.several_joints import BALL, SplitJoint
 from armillary.formats.xml import Element
-from armillary.late_dataclass import dataclass
 from armillary.model.axis import Z
 from armillary.model.joint import Joint
 from armillary.model.joint_dynamics import NO_DYNAMICS, JointDynamics

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -27,7 +27,6 @@ from armillary.formats.mjcf.joints import (
 )
 from armillary.formats.names import FreeNames
 from armillary.formats.several_joints import BALL, SplitJoint, links_behind
-from armillary.late_dataclass import dataclass
 from armillary.model.frame import Frame
 from armillary.model.joints.fixed import Fixed
 from armillary.model.link import Link

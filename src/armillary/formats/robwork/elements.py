@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from armillary.formats import numbers
@@ -21,7 +22,6 @@ from armillary.formats.elements import (
     one_of,
 )
 from armillary.formats.robwork.include import FileFinder
-from armillary.late_dataclass import dataclass
 from armillary.model.axis import X, Y, Z
 from armillary.model.joint import Joint
 from armillary.model.joints.prismatic import Prismatic

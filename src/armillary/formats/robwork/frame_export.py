@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from armillary.errors import quote
@@ -24,7 +24,6 @@ from armillary.formats.robwork.parts import (
 )
 from armillary.formats.robwork.transform import transform_elements
 from armillary.formats.xml import Element, tag
-from armillary.late_dataclass import dataclass
 from armillary.model.drive import Drive
 from armillary.model.joints.opaque import OpaqueJoint
 from armillary.model.link import Link

@@ -14,7 +14,7 @@ The parent of a frame follows from RobWork's rules:
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
@@ -22,7 +22,6 @@ from armillary.errors import quote
 from armillary.formats.diagnostic import Report
 from armillary.formats.names import check_unique, shown_cycle
 from armillary.formats.xml import Element
-from armillary.late_dataclass import dataclass
 from armillary.model.coupling import Coupling
 from armillary.model.joint import Joint
 from armillary.model.limits import UNLIMITED, Limits

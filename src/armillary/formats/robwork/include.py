@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import codecs
 import os
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 from xml.parsers import expat
 
@@ -22,7 +22,6 @@ from armillary.formats.numbers import WHITE_SPACE
 from armillary.formats.paths import Roots
 from armillary.formats.xml import Element, parse
 from armillary.formats.xml.repair import UTF_16_STARTS, with_blank_comments
-from armillary.late_dataclass import dataclass
 from armillary.limits import (
     FILE_SIZE,
     ROBWORK_DEPTH,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +15,6 @@ from armillary.formats.geometry import MeshFinder
 from armillary.formats.paths import Roots
 from armillary.formats.sdf.elements import ELEMENTS
 from armillary.formats.xml import Element, parse
-from armillary.late_dataclass import dataclass
 from armillary.limits import FILE_SIZE, MANIFEST_SIZE, SDF_ELEMENTS, SDF_FILES
 
 __all__ = ["NEWEST", "ROOTS", "SdfFile", "SdfFiles", "Version"]

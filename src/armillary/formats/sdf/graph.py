@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report, Severity
 from armillary.formats.sdf.joints import GEARBOX, SdfJoint
 from armillary.formats.sdf.scopes import WORLD_FRAME, Frames, Scope, SdfNode
-from armillary.late_dataclass import dataclass
 
 __all__ = ["FIXED", "Edge", "SdfPart", "Top", "parts_of", "read_tops"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -12,7 +13,6 @@ from armillary.formats.diagnostic import NOWHERE, Report
 from armillary.formats.joint_axis import JointAxis, joint_axis_of
 from armillary.formats.sdf.parts import PIVOT
 from armillary.formats.several_joints import BALL
-from armillary.late_dataclass import dataclass
 from armillary.model.coupling import Coupling
 from armillary.model.joint_dynamics import NO_DYNAMICS, JointDynamics
 from armillary.model.joints.revolute import Revolute

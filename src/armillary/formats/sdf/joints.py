@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -17,7 +18,6 @@ from armillary.formats.sdf.files import Version
 from armillary.formats.several_joints import BALL
 from armillary.formats.type_names import known_type
 from armillary.formats.xml import Element
-from armillary.late_dataclass import dataclass
 from armillary.model.joint import Joint
 from armillary.model.joint_dynamics import NO_DYNAMICS, JointDynamics
 from armillary.model.joints.prismatic import Prismatic

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 from armillary.formats.diagnostic import Report, Severity
@@ -16,7 +17,6 @@ from armillary.formats.numbers import has_direction
 from armillary.formats.sdf.elements import ELEMENTS, read_pose
 from armillary.formats.sdf.files import SdfFile, SdfFiles
 from armillary.formats.xml import Element
-from armillary.late_dataclass import dataclass
 from armillary.model.link import Link
 from armillary.model.shape import Colour, Shape
 from armillary.model.shapes import Box, ConvexPolyhedron

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from armillary.errors import quote
@@ -20,7 +21,6 @@ from armillary.formats.sdf.scopes import (
     SdfNode,
 )
 from armillary.formats.xml import Element
-from armillary.late_dataclass import dataclass
 from armillary.limits import SDF_NESTING
 
 __all__ = ["ModelReader"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import msgspec
@@ -22,7 +22,6 @@ from armillary.formats.sdf.joints import (
 )
 from armillary.formats.sdf.scopes import SEPARATOR, Frames, SdfNode
 from armillary.formats.several_joints import SplitJoint, links_behind, placed
-from armillary.late_dataclass import dataclass
 from armillary.model.coupling import Coupling
 from armillary.model.frame import Frame
 from armillary.model.joint import Joint

@@ -16,7 +16,7 @@ model.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from armillary.errors import quote
@@ -24,7 +24,6 @@ from armillary.formats.diagnostic import Place, Report
 from armillary.formats.names import shown_cycle
 from armillary.formats.sdf.elements import UNPLACED, FilePose
 from armillary.formats.sdf.files import SdfFile
-from armillary.late_dataclass import dataclass
 from armillary.limits import SDF_NAME_PARTS
 from armillary.spatial.pose import IDENTITY, Pose
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
@@ -16,7 +16,6 @@ from armillary.formats.numbers import has_direction, number_text
 from armillary.formats.type_names import known_type
 from armillary.formats.urdf.elements import ELEMENTS, read_pose
 from armillary.formats.xml import Element, tag
-from armillary.late_dataclass import dataclass
 from armillary.model.axis import Axis, X
 from armillary.model.coupling import Coupling
 from armillary.model.joint_dynamics import NO_DYNAMICS, JointDynamics

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -13,7 +13,6 @@ from armillary.errors import ModelError, quote
 from armillary.formats.diagnostic import SWAPPED_LIMITS
 from armillary.formats.usd.process import PrimRecord
 from armillary.formats.usd.scene import StagePrims, snapped
-from armillary.late_dataclass import dataclass
 from armillary.model.joint_dynamics import NO_DYNAMICS, JointDynamics
 from armillary.model.limits import INFINITE, Limits
 from armillary.spatial.pose import IDENTITY, Pose

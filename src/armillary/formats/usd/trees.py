@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -14,7 +14,6 @@ from armillary.formats.names import FreeNames
 from armillary.formats.several_joints import SplitJoint, links_behind, placed
 from armillary.formats.usd.joints import AXES, Freedom, StageJoint
 from armillary.formats.usd.scene import StagePrims
-from armillary.late_dataclass import dataclass
 from armillary.model.coupling import Coupling
 from armillary.model.frame import Frame
 from armillary.model.joint import Joint

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal, final, overload
 
 from armillary.errors import nearest, quote
 from armillary.formats.diagnostic import Diagnostic, Place, Report, Severity
 from armillary.formats.numbers import WHITE_SPACE, plain_numbers, read_numbers
-from armillary.late_dataclass import dataclass
 
 __all__ = ["TEXT_KEY", "Element", "Leftover", "report_unused", "unused"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from dataclasses import dataclass
 from typing import Final, NoReturn
 from xml.parsers import expat
 
@@ -18,7 +19,6 @@ from armillary.formats.xml.repair import (
     VERSIONS,
     repaired,
 )
-from armillary.late_dataclass import dataclass
 from armillary.limits import (
     MIB,
     XML_ATTRIBUTES,

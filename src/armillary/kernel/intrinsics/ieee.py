@@ -8,8 +8,9 @@ made positive.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from armillary.kernel.builder import Value
-from armillary.late_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

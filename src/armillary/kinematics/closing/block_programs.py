@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from armillary.kernel.pipeline import Stage, When, While
-from armillary.late_dataclass import dataclass
 from armillary.model.loops.system import Block, LoopSystem
 from armillary.spatial.lu import LU
 from armillary.spatial.vector import Number

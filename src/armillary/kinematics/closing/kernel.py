@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias, final
 
 import numpy as np
@@ -23,7 +23,6 @@ from armillary.kinematics.closing.stages import (
 )
 from armillary.kinematics.inputs import PASSIVE, Inputs
 from armillary.kinematics.parameters import corrected_program
-from armillary.late_dataclass import dataclass
 from armillary.model.fields import kept
 from armillary.model.workcell import Workcell
 from armillary.spatial.vector import Number

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Final
 
@@ -12,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import JointError
-from armillary.late_dataclass import dataclass
 from armillary.model.axis import Axis, X, Z, direction
 from armillary.model.fields import ThreeFloatsOrNone, TupleOfPoints, default
 from armillary.model.joint import Joint

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain, pairwise
 from typing import Final, NamedTuple
@@ -12,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, quote
-from armillary.late_dataclass import dataclass
 from armillary.model.link_poses import LinkTree
 from armillary.model.loops.equations import (
     LoopEquations,

@@ -11,9 +11,9 @@ Nothing is exchanged: reflections need no pivots.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from armillary.late_dataclass import dataclass
 from armillary.trace.functions import absolute, maximum, select, sqrt
 
 __all__ = ["Factored", "determinant", "factored", "product", "reflect", "solve"]
