@@ -202,7 +202,7 @@ def test_arrays_of_another_version_of_a_library_are_not_taken(
 
     for version in ("1.0", "1.0", "2.0"):
         (package / "version.py").write_text(f"version = {version!r}")
-        cache._source_digest.cache_clear()
+        cache._digest_of.cache_clear()
         cache.cached_arrays("hulls", ["a"], make, made_by=("hull_maker",))
     assert len(made) == 2
 
@@ -211,10 +211,10 @@ def test_arrays_of_another_version_of_a_library_are_not_taken(
 def test_arrays_of_another_source_are_not_taken(monkeypatch: pytest.MonkeyPatch):
     make = Maker()
     tables(make)
-    monkeypatch.setattr(cache, "_source_digest", lambda modules: b"another")
+    monkeypatch.setattr(cache, "source_digest", lambda modules: b"another")
     tables(make)
     assert make.count == 2
-    monkeypatch.setattr(cache, "_source_digest", lambda modules: None)  # no source
+    monkeypatch.setattr(cache, "source_digest", lambda modules: None)  # no source
     tables(make)
     tables(make)
     assert make.count == 4

@@ -68,7 +68,7 @@ def test_threads_import_one_after_another(monkeypatch: pytest.MonkeyPatch):
 
     def noting(function: Callable[..., Any]) -> Callable[..., Any]:
         def noted(name: Any) -> Any:
-            assert forks.IMPORT_LOCK._is_owned(), name  # pyright: ignore
+            assert forks.IMPORT_LOCK.lock._is_owned(), name  # pyright: ignore
             seen.append(str(name))
             return function(name)
 

@@ -1,4 +1,4 @@
-"""What later processes need not compute again, on disk: machine code and arrays.
+"""What later processes need not compute again, on disk: machine code, arrays, formulas.
 
 The folder is private to the user, and what is in it is checked before it is trusted. A
 file holds a header, a digest of its key and its content, and the content. It is written
@@ -6,7 +6,7 @@ beside its place and moved there in one step, so that readers see a whole file o
 A folder that is a link, that belongs to somebody else, or that others may write, is not
 used; a file whose digest does not match counts as absent and is written again. Arrays
 are in the format of NumPy's `.npy` files, without Python objects: reading them runs
-nothing.
+nothing. Formulas are pickles, which are trusted as far as machine code is.
 
 `ARMILLARY_CACHE` names another folder, in which `~` is the user's; `off` in any case
 turns the cache off.
@@ -24,6 +24,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from importlib.resources import files
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
@@ -35,12 +36,22 @@ import numpy.typing as npt
 from armillary.replaced_file import replacing
 from armillary.user_folder import user_folder
 
-__all__ = ["ARRAYS", "CODE", "cached_arrays", "folder", "load", "store"]
+__all__ = [
+    "ARRAYS",
+    "CODE",
+    "FORMULAS",
+    "cached_arrays",
+    "folder",
+    "load",
+    "source_digest",
+    "store",
+]
 
 Array = npt.NDArray[Any]
 
 CODE: Final = ".o"
 ARRAYS: Final = ".arrays"
+FORMULAS: Final = ".formulas"
 """Endings of the names of files."""
 
 MAGIC = b"armillary code 2\n"
@@ -84,13 +95,12 @@ def cached_arrays(
         what: What they are, for the key.
         parts: All that decides their numbers, texts and arrays.
         make: Makes them; what it raises is raised.
-        made_by: The modules that do: another source makes other arrays. A library is
-            named as a whole, and counts by its `version.py`.
+        made_by: The modules that do, see `source_digest`.
     """
     digest = hashlib.sha256()
     for part in (what, *made_by, np.__version__, sys.byteorder):
         digest.update(f"{part}\n".encode())
-    source = _source_digest(made_by)
+    source = source_digest(made_by)
     if folder() is None or source is None:
         return list(map(np.asarray, make()))
     digest.update(source)
@@ -126,20 +136,38 @@ def _unpacked(content: bytes) -> list[Array]:
     return arrays
 
 
+def source_digest(modules: tuple[str, ...]) -> bytes | None:
+    """Return a digest of the source of modules; None where it cannot be read.
+
+    What makes something is part of its key, as another source makes something else.
+
+    modules: Of a package of ours all modules count, but not those of packages in it. A
+        library is named as a whole, and counts by its `version.py`.
+    """
+    digests = [_digest_of(name) for name in modules]
+    return None if None in digests else b"".join(filter(None, digests))
+
+
 @lru_cache(maxsize=64)
-def _source_digest(modules: tuple[str, ...]) -> bytes | None:
-    """Return a digest of the source of modules; None where it cannot be read."""
+def _digest_of(name: str) -> bytes | None:
     digest = hashlib.sha256()
-    for name in modules:
-        try:
-            spec = find_spec(name)
-            loader: Any = spec and spec.loader
-            source = (spec and spec.origin) or ""
-            if not name.startswith("armillary."):
-                source = os.path.join(os.path.dirname(source), "version.py")
-            digest.update(loader.get_data(source))
-        except (AttributeError, OSError, ValueError):  # ValueError: of a stand-in
-            return None
+    try:
+        spec = find_spec(name)
+        loader: Any = spec and spec.loader
+        source = (spec and spec.origin) or ""
+        is_ours = name.startswith("armillary.")
+        if is_ours and spec and spec.submodule_search_locations:
+            listed = sorted(files(name).iterdir(), key=lambda entry: entry.name)
+            # Without source, what is compiled from it counts.
+            for file in listed:
+                if file.name.endswith((".py", ".pyc")):
+                    digest.update(file.read_bytes())
+            return digest.digest()
+        if not is_ours:
+            source = os.path.join(os.path.dirname(source), "version.py")
+        digest.update(loader.get_data(source))
+    except (AttributeError, OSError, ValueError):  # ValueError: of a stand-in
+        return None
     return digest.digest()
 
 
@@ -243,7 +271,7 @@ def _files(place: Path) -> list[tuple[float, int, Path]]:
         for entry in os.scandir(place):
             with contextlib.suppress(OSError):  # another process removed it
                 status = entry.stat(follow_symlinks=False)
-                is_ours = entry.name.endswith((CODE, ARRAYS)) or (
+                is_ours = entry.name.endswith((CODE, ARRAYS, FORMULAS)) or (
                     entry.name.startswith(UNFINISHED)
                 )
                 if is_ours and stat.S_ISREG(status.st_mode):

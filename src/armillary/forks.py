@@ -16,16 +16,51 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import Any
+
+from armillary.paused_collector import collector_paused
+
+
+class ImportLock:
+    """A lock that a thread may acquire again; it pauses the garbage collector.
+
+    Attributes:
+        lock: The lock alone.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self._paused: list[AbstractContextManager[None]] = []
+
+    def acquire(self) -> bool:
+        """Acquire it, which waits until no other thread has it."""
+        self.lock.acquire()
+        paused = collector_paused()
+        paused.__enter__()
+        self._paused.append(paused)
+        return True
+
+    def release(self) -> None:
+        """Release it once."""
+        self._paused.pop().__exit__(None, None, None)
+        self.lock.release()
+
+    def __enter__(self) -> None:
+        self.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self.release()
+
 
 # The first of several threads that want a kernel compiles it, the others wait.
 PROGRAM_LOCKS = [threading.RLock() for _ in range(64)]
 # Held while LLVM is imported, and what else is imported only when it is asked for: a
 # module that another thread imports has a lock that a fork would copy, too.
-IMPORT_LOCK = threading.RLock()
+IMPORT_LOCK = ImportLock()
 
-_acquired: list[threading.RLock] = []
+_acquired: list[threading.RLock | ImportLock] = []
 
 
 def _acquire_all() -> None:

@@ -13,7 +13,6 @@ from armillary.formats.mesh import read_triangles
 from armillary.formats.registry import (
     FORMATS,
     NAMED_ONLY,
-    gc_paused,
     log,
     read,
     save,
@@ -25,6 +24,7 @@ from armillary.model.joints.opaque import OpaqueJoint
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
 from armillary.model.workcell import Workcell
+from armillary.paused_collector import collector_paused
 from armillary.spatial.pose import Pose
 from armillary.zip_archive import zip_bytes
 
@@ -394,9 +394,9 @@ def test_what_is_not_a_cell_is_not_saved(tmp_path: Path):
 
 def test_the_garbage_collector_is_paused_and_resumed():
     assert gc.isenabled()
-    with gc_paused():
+    with collector_paused():
         assert not gc.isenabled()
-        with gc_paused():
+        with collector_paused():
             assert not gc.isenabled()
         assert not gc.isenabled()
     assert gc.isenabled()

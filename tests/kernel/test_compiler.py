@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import armillary.kernel
+from armillary import disk_cache
 from armillary.errors import KernelError
 from armillary.kernel import compile, compiler
 from armillary.kernel.jit import Code, Target, host, to_object
@@ -132,14 +134,23 @@ def test_the_key_holds_all_that_shapes_the_code(monkeypatch: pytest.MonkeyPatch)
 def test_the_fingerprint_holds_every_source(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
+    digest_of = disk_cache._digest_of
     copy = tmp_path / "kernel"
     shutil.copytree(
         Path(armillary.kernel.__file__).parent,
         copy,
         ignore=shutil.ignore_patterns("__pycache__"),
     )
-    monkeypatch.setattr(compiler, "files", lambda package: copy)
-    fingerprint = compiler.emitter_fingerprint.__wrapped__
+
+    def files(name: str) -> Path:
+        return copy.joinpath(*name.split(".")[2:])
+
+    def fingerprint() -> str:
+        disk_cache._digest_of.cache_clear()
+        return compiler.emitter_fingerprint.__wrapped__()
+
+    monkeypatch.setattr(disk_cache, "files", files)
+    monkeypatch.setattr(disk_cache, "_digest_of", lru_cache(digest_of.__wrapped__))
     before = fingerprint()
     assert before == compiler.emitter_fingerprint() == fingerprint()
     (copy / "notes.txt").write_text("of no concern")

@@ -17,6 +17,7 @@ PACKAGE = ROOT / "src" / "armillary"
 
 # From the bottom up; names in one row do not see each other.
 LAYERS = (
+    ("paused_collector",),
     ("errors", "forks", "replaced_file", "user_folder", "confined_process", "limits"),
     ("trace", "plugins", "disk_cache", "zip_archive"),
     ("spatial", "kernel"),

@@ -6,27 +6,18 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, NamedTuple, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.check_kernel import check_records
+from armillary.collision.check_options import CheckOptions
 from armillary.collision.check_stages import UNDECIDED, Question
 from armillary.collision.check_tables import CheckTables
 from armillary.collision.contact import Contact, contacts_of
-from armillary.collision.edge_kernel import (
-    Nearness,
-    edge_columns,
-    edge_proof_columns,
-)
-from armillary.collision.exact_pairs import ExactPairs
 from armillary.collision.lengths import margin_of, number_of
-from armillary.collision.motion import MotionProver, MotionReason, Motions, sampled
-from armillary.collision.motion_kernel import PositionBox
 from armillary.collision.moved_bases import moved_bases
-from armillary.collision.nearest_pairs import NearestPairs
-from armillary.collision.nearest_stages import Measure
 from armillary.collision.obstacles import GivenObstacles, StandingObstacles, among
 from armillary.collision.pairs import pairs, with_home_pairs
 from armillary.collision.placed_pairs import PlacedPairs
@@ -34,9 +25,9 @@ from armillary.collision.precision import double_precision, precision_of
 from armillary.collision.shape_pairs import Placed
 from armillary.collision.untested import warn_of_untested
 from armillary.errors import ModelError, ShapeError
+from armillary.forks import IMPORT_LOCK
 from armillary.kernel import Kernel
 from armillary.kernel.arguments import FLOAT64, broadcast
-from armillary.kernel.column_function import ColumnFunction, native_lanes
 from armillary.kernel.pipeline_records import PipelineRecords
 from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.placement import base_names
@@ -49,7 +40,14 @@ from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
 from armillary.trace import Port, Program
 
-__all__ = ["CheckOptions", "CollisionCheck", "Contact", "check_of", "collision"]
+if TYPE_CHECKING:  # distances, motions and planners: imported where they are asked for
+    from armillary.collision.exact_pairs import ExactPairs
+    from armillary.collision.motion import MotionProver, Motions
+    from armillary.collision.nearest_pairs import NearestPairs
+    from armillary.collision.nearest_stages import Measure
+    from armillary.kernel.column_function import ColumnFunction
+
+__all__ = ["CollisionCheck", "Contact", "check_of", "collision"]
 
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
@@ -100,15 +98,6 @@ def collision(
     check = check_of(cell, state, options)
     warn_of_untested(cell, rules, meshes, check.pairs)
     return check
-
-
-class CheckOptions(NamedTuple):
-    """What a check is made with, as in `collision`."""
-
-    rules: Rules | None = None
-    margin: float = 0.0
-    meshes: MeshSource | None = None
-    exact: bool = False
 
 
 def check_of(
@@ -365,6 +354,9 @@ class CollisionCheck:
         """
         if self.is_exact or not self._placed.moving.is_compiled:
             return None
+        with IMPORT_LOCK:
+            from armillary.collision.edge_kernel import Nearness, edge_columns
+            from armillary.kernel.column_function import native_lanes
         precision = precision_of(self._placed)
         if not lanes:
             lanes = native_lanes(precision.dtype)
@@ -387,6 +379,9 @@ class CollisionCheck:
         """
         if self.is_exact or not speeds_are_known(straight_links(self.cell), self.state):
             return None
+        with IMPORT_LOCK:
+            from armillary.collision.edge_kernel import edge_proof_columns
+            from armillary.collision.motion_kernel import PositionBox
         return edge_proof_columns(
             self._placed,
             self.margin,
@@ -570,6 +565,8 @@ class CollisionCheck:
         one = self._motion_of_one(q0, q1) if step is None else None
         if one is not None:
             return one
+        with IMPORT_LOCK:
+            from armillary.collision.motion import MotionReason, Motions, sampled
         (Q0, Q1), batch = self._rows(q0=q0, q1=q1)
         # Three cases need no kernel: shapes that move together touch, samples are asked
         # for, or nothing moves against anything.
@@ -608,11 +605,16 @@ class CollisionCheck:
 
     @cached_property
     def _prover(self) -> MotionProver:
+        with IMPORT_LOCK:
+            from armillary.collision.motion import MotionProver
         return MotionProver(self._placed, self.margin)
 
     @cached_property
     def _measures(self) -> NearestPairs | ExactPairs:
         """Return what measures each pair of links."""
+        with IMPORT_LOCK:
+            from armillary.collision.exact_pairs import ExactPairs
+            from armillary.collision.nearest_pairs import NearestPairs
         return (ExactPairs if self.is_exact else NearestPairs)(self._placed)
 
     def _answers(self, asked: Question, Q: Array) -> Array:

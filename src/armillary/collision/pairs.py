@@ -13,8 +13,11 @@ import numpy.typing as npt
 from armillary.collision.lengths import NEARNESS
 from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.tested_shapes import shapes_of_links
+from armillary.disk_cache import cached_arrays
 from armillary.errors import ArmillaryError, ModelError
-from armillary.kinematics.state import State, bound_state, home
+from armillary.kinematics.identity import digest
+from armillary.kinematics.kept_formulas import LAYERS_BELOW
+from armillary.kinematics.state import State, bound_state, home, link_poses
 from armillary.model.collision_pairs import CollisionPairs
 from armillary.model.fields import kept
 from armillary.model.link_pairs import Pairs
@@ -26,6 +29,14 @@ from armillary.model.workcell import Workcell
 __all__ = ["applied_rules", "pairs", "with_home_pairs"]
 
 Indices = npt.NDArray[np.int64]
+
+MAKERS: Final = (
+    *LAYERS_BELOW,
+    "armillary.kinematics",
+    "armillary.collision",
+    "armillary.collision.distance",
+)
+"""Packages on which it depends what touches."""
 
 MOST_CACHED: Final = 8
 """Rules whose pairs a cell caches."""
@@ -129,8 +140,28 @@ def _touching_at_home(
         state = home(cell)
         shapes = shapes_of_links(cell, tested, meshes, skip_unread=True)
         known = np.flatnonzero(np.isin(tested.indices, list(shapes)).all(axis=1))
-        contacts = PlacedPairs.of_shapes(cell, state, tested.part(known), shapes)
-        X = contacts.poses(state.q[np.newaxis])
-        return known[contacts.touching(X, NEARNESS)[0]]
+
+        def made() -> list[Any]:
+            contacts = PlacedPairs.of_shapes(cell, state, tested.part(known), shapes)
+            X = contacts.poses(state.q[np.newaxis])
+            return [known[contacts.touching(X, NEARNESS)[0]]]
+
+        # What touches is decided by shapes and where they are. Where code of others may
+        # decide it too, it is not kept.
+        poses = link_poses(state)
+        placed = [
+            (
+                k,
+                poses.link_pose(cell.frame(tested.links[k]).link),
+                each.primary,
+                each.shape,
+            )
+            for k, some in shapes.items()
+            for each in some
+        ]
+        key = digest((placed, tested.indices[known], NEARNESS), is_ours=True)
+        if key is None:
+            return made()[0]
+        return cached_arrays("touching at home", [key], made, made_by=MAKERS)[0]
     except ArmillaryError:  # the check itself raises it again, and says what to do
         return np.empty(0, np.int64)

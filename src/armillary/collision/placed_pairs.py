@@ -246,7 +246,7 @@ class PlacedPairs:
         q = self.state.q
         key = self.pose_key, q.tobytes()
         return kept_few(
-            self.moving, "poses in states", key, lambda: self.poses(q[np.newaxis])
+            self.moving, "poses in states", key, lambda: self.poses_at(q)[np.newaxis]
         )
 
     def near(self, X: Array, within: float) -> Indices:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from armillary.collision.check import CheckOptions, CollisionCheck, Contact, check_of
+from armillary.collision.check import CollisionCheck, Contact, check_of
+from armillary.collision.check_options import CheckOptions
 from armillary.collision.lengths import margin_of, number_of
 from armillary.collision.obstacles import GivenObstacles
 from armillary.collision.pairs import applied_rules

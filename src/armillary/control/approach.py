@@ -8,23 +8,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.check import CollisionCheck
 from armillary.collision.check_stages import CENTRES
-from armillary.collision.tested_shapes import solids_of
 from armillary.control.approach_stages import CONTACTS_OF, DISTANCE, ApproachTables
 from armillary.control.columns import StepColumns
 from armillary.control.obstacles import CAPSULE_WIDTH, BoundingCapsule, capsule_around
 from armillary.errors import ModelError
+from armillary.forks import IMPORT_LOCK
 from armillary.kernel.pipeline_kernel import Callees
 from armillary.kinematics.moving_twists import MovingTwists
 from armillary.kinematics.speed_bounds import SpeedBounds, speeds_are_known
 from armillary.model.cloud import Cloud
 from armillary.trace import Port
+
+if TYPE_CHECKING:
+    from armillary.collision.check import CollisionCheck  # few controllers need it
 
 __all__ = ["ApproachPairs"]
 
@@ -133,6 +135,8 @@ class ApproachPairs:
             return []
         moving, tree = self.twists.moving, self.check.state.tree
         capsules: list[tuple[int, BoundingCapsule, str]] = []
+        with IMPORT_LOCK:
+            from armillary.collision.tested_shapes import solids_of
         # Shapes of links that are fixed to a moving one count with that.
         for k, link in enumerate(moving.cell.links):
             row, pose = moving.fixed_to(tree, k)

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.check import CollisionCheck
 from armillary.control import frame_tasks, joint_tasks, mass_task
 from armillary.control.active_set import COUPLED, TORQUE
 from armillary.control.approach import ApproachPairs
@@ -31,6 +30,7 @@ from armillary.control.task_stages import Maker, TaskStages
 from armillary.control.tasks import Posture, Task
 from armillary.control.torque_limits import TorqueLimits
 from armillary.errors import KernelError, ModelError, ShapeError, quote
+from armillary.forks import IMPORT_LOCK
 from armillary.ik.avoidance import check_of_same
 from armillary.kernel import Kernel
 from armillary.kernel.arguments import check_arguments
@@ -43,6 +43,9 @@ from armillary.kinematics.state import State, bound_state, home
 from armillary.model.fields import kept
 from armillary.model.workcell import Workcell
 from armillary.trace import Port
+
+if TYPE_CHECKING:
+    from armillary.collision.check import CollisionCheck  # few controllers need it
 
 __all__ = ["Controller", "controller_of"]
 
@@ -159,6 +162,9 @@ def _torque_limits(
 
 
 def _check_avoid(cell: Workcell, state: State, avoid: Any) -> None:
+    with IMPORT_LOCK:
+        from armillary.collision.check import CollisionCheck
+
     check_of_same(avoid, cell, state)
     if not isinstance(avoid, CollisionCheck):
         raise ModelError(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import os
-from collections.abc import Generator, Iterable, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -46,11 +44,12 @@ from armillary.model.joint import Joint
 from armillary.model.link_pattern import links_of
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import DEFAULT_RULES, Workcell
+from armillary.paused_collector import collector_paused
 
 if TYPE_CHECKING:
     from armillary.trajectories.motion import Motion
 
-__all__ = ["FORMATS", "Loaded", "gc_paused", "load", "log", "read", "save", "write"]
+__all__ = ["FORMATS", "Loaded", "load", "log", "read", "save", "write"]
 
 Folder = str | os.PathLike[str]
 
@@ -167,7 +166,7 @@ def load(  # noqa: PLR0913
     )
     named = chosen or _by_suffix(name)
     data = read_bytes(name, (FILE_SIZE if named is None else named.size).most)
-    with gc_paused():
+    with collector_paused():
         chosen = chosen or _recognised(name, data)
         if arguments and not chosen.takes_arguments:
             raise ModelError(
@@ -348,27 +347,11 @@ def write(
         from armillary.collision.pairs import with_home_pairs
 
         cell = with_home_pairs(cell, meshes)
-    with gc_paused():
+    with collector_paused():
         options = (WriteOptions(meshes=meshes),) if chosen.takes_options else ()
         data = chosen.write(cell, report, *options)
     _check_losses(cell, chosen, report, lossless=lossless)
     return data, report
-
-
-@contextmanager
-def gc_paused() -> Generator[None]:
-    """Pause the garbage collector while many values without cycles are made.
-
-    It would take a fifth of the time that reading a large cell takes. Threads may
-    overlap: each leaves the collector as it found it.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _motions_for(

@@ -173,9 +173,12 @@ class InverseKinematics:
         form = self.closed
         if redundancy:
             form = self.closed_given(*redundancy)
-        if form is None or not (form.branches and form.choices):
+        is_nameless = isinstance(form, GeneralForm) and not form.choices
+        if form is None or not form.branches or is_nameless:
             why = self.why_not_closed
-            if form is not None:
+            if is_nameless:
+                why = "fewer joints than six have no determinant that stays of one sign"
+            elif form is not None:
                 why = "a given joint is between the others, or the form has one branch"
             raise ModelError(f"Branches have names in closed forms only: {why}.")
         rows = vectors.reshape(-1, len(self.joints))

@@ -7,10 +7,10 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from armillary import disk_cache
+from armillary.disk_cache import source_digest
 from armillary.errors import KernelError
 from armillary.forks import IMPORT_LOCK
 from armillary.kernel.arguments import MAX_ARRAYS, MAX_DIMENSIONS, described
@@ -209,12 +209,8 @@ def key_of(*parts: str) -> str:
 @lru_cache(maxsize=1)
 def emitter_fingerprint() -> str:
     """Return a digest of the source of this layer, which shapes all code it makes."""
-    digest = hashlib.sha256()
-    folder = files("armillary.kernel")
-    for part in (folder, folder / "intrinsics"):
-        for file in sorted(part.iterdir(), key=lambda entry: entry.name):
-            if file.name.endswith((".py", ".pyc")):  # .pyc without source
-                # Any change of a source makes new code: what it does to the code is not
-                # known.
-                digest.update(file.read_bytes())
-    return digest.hexdigest()
+    # Any change of a source makes new code: what it does to the code is not known.
+    source = source_digest(("armillary.kernel", "armillary.kernel.intrinsics"))
+    if source is None:
+        raise KernelError("The files of the package armillary.kernel cannot be read.")
+    return hashlib.sha256(source).hexdigest()

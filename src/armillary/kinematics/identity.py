@@ -13,25 +13,31 @@ from typing import Any, Final, cast
 __all__ = ["digest"]
 
 OURS: Final = __name__.partition(".")[0]
+KNOWN: Final = {OURS, "numpy", "msgspec", "builtins", "functools"}
 
 
 class _UnnamedError(Exception):
     """A function is not what its module has by its name, or has no source text."""
 
 
-def digest(thing: Any) -> str | None:
+def digest(thing: Any, *, is_ours: bool = False) -> str | None:
     """Return the hash of the content of an object; None if it cannot be recognised.
 
     It is that of a pickle without references, with sets in order, and with functions by
     module, name and source text. Functions that their module does not have by this
     name, such as lambdas and nested functions, cannot be recognised by another process.
 
+    Args:
+        thing: The object.
+        is_ours: Whether it is recognised only if its classes and functions are those of
+            this package, of NumPy and of Python: what others do is not in the hash.
+
     Raises:
         TypeError, AttributeError, PicklingError, RecursionError: It has no pickle, or
             refers to itself.
     """
     stream = io.BytesIO()
-    pickler = _Pickler(stream, protocol=5)
+    pickler = (_OurPickler if is_ours else _Pickler)(stream, protocol=5)
     pickler.fast = True  # no references: they depend on which equal texts are one
     try:
         pickler.dump(thing)
@@ -55,6 +61,14 @@ class _Pickler(pickle.Pickler):
         if isinstance(obj, FunctionType) and _is_foreign(obj):
             return tuple, (_of_function(obj),)
         return NotImplemented
+
+
+class _OurPickler(_Pickler):
+    def reducer_override(self, obj: Any, /) -> Any:
+        defined = cast("Any", obj if hasattr(obj, "__qualname__") else type(obj))
+        if str(defined.__module__).partition(".")[0] not in KNOWN:
+            raise _UnnamedError
+        return NotImplemented  # functions go by their names alone
 
 
 def _is_foreign(function: Any) -> bool:

@@ -235,13 +235,8 @@ def open_jacobian(
 
 def twists_at_point(poses: LinkPoses, link: int, point: Vector3) -> list[Vector6]:
     """Return a joint's unit twists about `point`, in the axes of the reference."""
-    X = poses.link_pose(link)
-    arm = subtract(point, X.position)
-    twists: list[Vector6] = []
-    for v, w in map(halves, poses.columns(link)):
-        w_L = apply(X.rotation, w)
-        twists.append((*add(apply(X.rotation, v), cross(w_L, arm)), *w_L))
-    return twists
+    arm = subtract(point, poses.link_pose(link).position)
+    return [(*add(v, cross(w, arm)), *w) for v, w in poses.turned_columns(link)]
 
 
 def _turn_to_axes(tree: Tree, q: Sequence[Number], twist: Twist) -> Rows:

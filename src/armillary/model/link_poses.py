@@ -11,8 +11,8 @@ from armillary.model.frame import FrameRef
 from armillary.model.link import Link
 from armillary.model.parents import ancestors, nearest_shared
 from armillary.spatial.pose import IDENTITY, Pose
-from armillary.spatial.twist import Vector6
-from armillary.spatial.vector import Number
+from armillary.spatial.twist import halves
+from armillary.spatial.vector import Number, Vector3, apply
 
 __all__ = ["BareTree", "LinkPoses", "LinkTree", "common_ancestor", "poses_of"]
 
@@ -103,6 +103,8 @@ class LinkPoses:
         self._tree = tree
         self._q = q
         self._known: dict[int, _Factors] = {root: _Factors(IDENTITY, IDENTITY)}
+        self._poses: dict[int, Pose] = {}
+        self._turned: dict[int, list[tuple[Vector3, Vector3]]] = {}
 
     def pose(self, at: FrameRef) -> Pose:
         """Return the pose of a frame fixed to `root` or to what it carries."""
@@ -111,8 +113,10 @@ class LinkPoses:
 
     def link_pose(self, link: int) -> Pose:
         """Return the pose of a link's outer frame."""
-        moving, constant = self._factors(link)
-        return moving @ constant
+        if link not in self._poses:
+            moving, constant = self._factors(link)
+            self._poses[link] = moving @ constant
+        return self._poses[link]
 
     def _factors(self, link: int) -> _Factors:
         known, parents = self._known, self._tree.parents
@@ -143,10 +147,16 @@ class LinkPoses:
             for drive in self._tree.drives[link]
         ]
 
-    def columns(self, link: int) -> list[Vector6]:
+    def turned_columns(self, link: int) -> list[tuple[Vector3, Vector3]]:
         """Return the twists of a link per unit rate of each coordinate of its joint.
 
-        They are written in the link's frame.
+        Each is the linear part, about the origin of the link's frame, and the angular
+        one, both in the axes of the reference.
         """
-        joint = self._tree.links[link].joint
-        return joint.motion.columns(*self.joint_positions(link))
+        if link not in self._turned:
+            joint, R = self._tree.links[link].joint, self.link_pose(link).rotation
+            columns = joint.motion.columns(*self.joint_positions(link))
+            # The angular part is recorded first, as the order of code depends on it.
+            turned = [(apply(R, w), apply(R, v)) for v, w in map(halves, columns)]
+            self._turned[link] = [(v, w) for w, v in turned]
+        return self._turned[link]

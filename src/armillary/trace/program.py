@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import TraceError
+from armillary.paused_collector import collector_paused
 from armillary.trace.array import TracedArray
 from armillary.trace.branches import explore
 from armillary.trace.ops import OPS, type_real, type_truth
@@ -142,7 +143,8 @@ def trace(
         # A copy for each path: the function may write into its arrays.
         return function(*map(copy.copy, arguments))
 
-    flat = explore(tape, run, name, where, returned.flat)
+    with collector_paused():
+        flat = explore(tape, run, name, where, returned.flat)
     results = [tape.lift(value, type_real) for value in flat]
     made = assemble(name, ports, tuple(map(Port, names, returned.shapes)), results)
     if not tape.equalities:

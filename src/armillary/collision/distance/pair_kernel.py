@@ -26,6 +26,7 @@ from armillary.kernel.kernel import Kernel, in_two_passes
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
 from armillary.kernel.tables import Table, pack_all
+from armillary.kinematics.kept_formulas import LAYERS_BELOW, kept_formula
 from armillary.model.cloud import Cloud
 from armillary.model.geometry.bounding import BoundingSphere
 from armillary.model.primitive import Primitive
@@ -64,6 +65,9 @@ Sizes: TypeAlias = Literal["table", "alone", "rows", "called", "given"]
 
 WITHOUT_DEPTH: Final[Mapping[Asked, ValueAsked]] = {"value": "free", "gap": "touch"}
 """What gives the same where shapes are apart."""
+
+MAKERS: Final = (*LAYERS_BELOW, "armillary.collision.distance")
+"""Packages on which formulas of pairs of shapes depend."""
 
 SIZES: Final = "sizes"
 """The table of the poses and numbers of the two shapes."""
@@ -209,7 +213,8 @@ def _compiled(
     sizes: Sizes,
     dtype: np.dtype[Any],
 ) -> CompiledPipeline:
-    return compile_pipeline(_pipeline(a, b, asked, is_turned, sizes), dtype=dtype)
+    pipeline = _kept_pipeline(a, b, asked, is_turned, sizes)
+    return compile_pipeline(pipeline, dtype=dtype)
 
 
 @lru_cache(maxsize=256)
@@ -228,7 +233,19 @@ def called_pipeline(
         that is not above 0. Other pairs do not read them.
     """
     sizes: Sizes = "given" if are_given else "called"
-    return _pipeline(form_of(a), form_of(b), asked, False, sizes)
+    return _kept_pipeline(form_of(a), form_of(b), asked, False, sizes)
+
+
+def _kept_pipeline(
+    a: Primitive | Cloud,
+    b: Primitive | Cloud,
+    asked: Asked,
+    is_turned: bool,
+    sizes: Sizes,
+) -> Pipeline:
+    parts = a, b, asked, is_turned, sizes
+    made = partial(_pipeline, *parts)
+    return kept_formula("distance", parts, made, made_by=MAKERS)
 
 
 def _pipeline(

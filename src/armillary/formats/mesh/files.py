@@ -154,8 +154,12 @@ class MeshFiles:
         if key not in self._hulls:
             triangles = surface.triangles().scaled(mesh.scale)
             self._hulls[key] = _hull(triangles, tolerance)
+        # The same object for the same shape: what follows from it is kept with it.
         looks = {"name": mesh.name, "pose": mesh.pose, "colour": mesh.colour}
-        return msgspec.structs.replace(self._hulls[key], **looks)
+        like = (*key, *looks.values())
+        if like not in self._hulls:
+            self._hulls[like] = msgspec.structs.replace(self._hulls[key], **looks)
+        return self._hulls[like]
 
     def parts(
         self, mesh: Mesh, *, place: Place | None = None

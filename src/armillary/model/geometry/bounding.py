@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from armillary.spatial.vector import Vector3, add, cross, dot, scale, subtract
 
 Array = npt.NDArray[np.float64]
 Point = tuple[float, float, float]
@@ -73,38 +78,51 @@ def sphere_around(points: Array) -> BoundingSphere:
 
 def _smallest_through(point: Array, others: Array) -> tuple[Array, float, Array] | None:
     """Return the smallest sphere around all that has `point` on it, and its support."""
-    best: tuple[Array, float, Array] | None = None
-    everything = np.vstack([others, point])
-    for count in range(len(everything)):
-        if count > 3:
-            break
-        for chosen in itertools.combinations(range(len(others)), count):
-            support = np.vstack([point, others[list(chosen)]])
-            centre = _centre_through(support)
+    # At most five points: numbers are quicker than arrays.
+    best: tuple[Vector3, float, Sequence[Vector3]] | None = None
+    first, rest = _point(point), list(map(_point, others))
+    for count in range(min(len(rest), 3) + 1):
+        for chosen in itertools.combinations(rest, count):
+            centre = _centre_through(first, chosen)
             if centre is None:
                 continue
-            radius = float(np.linalg.norm(point - centre))
-            reach = float(np.linalg.norm(everything - centre, axis=1).max())
+            radius = math.dist(first, centre)
+            reach = max((math.dist(each, centre) for each in rest), default=0.0)
             fits = reach <= radius * (1.0 + ROUNDING)
             if fits and (best is None or radius < best[1]):
-                best = centre, radius, support
-    return best
+                best = centre, radius, (first, *chosen)
+    if best is None:
+        return None
+    return np.array(best[0]), best[1], np.array(best[2])
 
 
-def _centre_through(support: Array) -> Array | None:
+def _centre_through(first: Vector3, others: Sequence[Vector3]) -> Vector3 | None:
     """Return the nearest point that is as far from each of up to four points.
 
-    c = p0 + D' x with D the differences to p0: (D D') x = diag(D D') / 2.
+    With u, v, w the others as seen from the first p, it is p + u / 2,
+
+        p + (|v|^2 (u x v) x u + |u|^2 v x (u x v)) / 2 |u x v|^2,
+        p + (|u|^2 v x w + |v|^2 w x u + |w|^2 u x v) / 2 u (v x w).
     """
-    if len(support) == 1:
-        return support[0]
-    D = support[1:] - support[0]
-    gram = D @ D.T
-    try:
-        x = np.asarray(np.linalg.solve(gram, 0.5 * np.diag(gram)), np.float64)
-    except np.linalg.LinAlgError:  # they lie in one line or plane
+    seen = [subtract(each, first) for each in others]
+    if not seen:
+        return first
+    u, squares = seen[0], [dot(each, each) for each in seen]
+    if len(seen) == 1:
+        return add(first, scale(0.5, u))
+    normal = cross(u, seen[1])
+    if len(seen) == 2:
+        divisor = dot(normal, normal)
+        terms = [scale(squares[1], cross(normal, u))]
+        terms.append(scale(squares[0], cross(seen[1], normal)))
+    else:
+        _, v, w = seen
+        divisor = dot(normal, w)
+        terms = [scale(squares[0], cross(v, w)), scale(squares[1], cross(w, u))]
+        terms.append(scale(squares[2], normal))
+    if divisor == 0.0:  # they lie in one line or plane
         return None
-    return support[0] + x @ D
+    return add(first, scale(0.5 / divisor, functools.reduce(add, terms)))
 
 
 def _point(values: Array) -> Point:

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from armillary.collision.check import CheckOptions, CollisionCheck, check_of
+from armillary.collision.check import CollisionCheck, check_of
+from armillary.collision.check_options import CheckOptions
 from armillary.collision.contact import Contact
 from armillary.collision.pairs import applied_rules
 from armillary.collision.untested import nothing_text

@@ -8,7 +8,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.check import CheckOptions, check_of
+from armillary.collision.check import check_of
+from armillary.collision.check_options import CheckOptions
 from armillary.collision.untested import nothing_text
 from armillary.errors import ArmillaryError
 from armillary.kinematics.postures import in_posture, posture_names
