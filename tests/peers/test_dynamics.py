@@ -224,3 +224,24 @@ def test_parameters_are_those_of_a_rebuilt_model(robot: str, caplog: Any) -> Non
         *_, by_p = slopes(q, p, v, a)
         columns = [10 * (k - 1) + c for k in ids for c in range(10)]
         assert relative(by_p[:, : len(rows)], rates.T @ Y[:, columns]) < 1e-12
+
+
+def test_combinations_of_inertias_are_those_of_pinocchios_regressor(
+    caplog: Any,
+) -> None:
+    """Of a Panda 43, as Gaz et al. count, IEEE RA-L 4 (2019)."""
+    pytest.importorskip("scipy")
+    cell, pin, model = robot_pair(ROBOTS[0], caplog)
+    data, n = model.createData(), len(cell.joint_names)
+    Q, V, A = np.random.default_rng(0).uniform(-1.0, 1.0, (3, 60, n))
+    names = [f"panda_link{k}.inertia" for k in range(1, 8)]
+    torques = cell.inverse_dynamics()(Q, V, A)
+    found = arm.calibrate(cell, arm.measurements.Torques(Q, V, A, torques), names)
+    rows = []
+    for q, v, a in zip(Q, V, A, strict=True):
+        at, rates = as_pinocchio(cell, model, q)
+        Y = pin.computeJointTorqueRegressor(model, data, at, rates @ v, rates @ a)
+        rows.append(rates.T @ Y[:, :70])
+    assert np.linalg.matrix_rank(np.concatenate(rows), tol=1e-8) == 43
+    assert found.identified.rank == len(found.combinations) == 43
+    np.testing.assert_allclose(found.values, found.start, atol=2e-3)

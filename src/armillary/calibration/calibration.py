@@ -11,7 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.calibration.doubts import doubts_of_rows
-from armillary.calibration.identifiability import Dependence, Identified
+from armillary.calibration.identifiability import (
+    Combination,
+    Dependence,
+    Identified,
+)
 from armillary.calibration.measurement import Measurement, numbers_in_rows
 from armillary.calibration.next_poses import best_rows
 from armillary.cell.cell import Cell
@@ -39,7 +43,8 @@ class Calibration:
         values: The values that were found, shape (k,).
         identified: Which of them the measurements decide.
         covariance: Of the parameters, shape (k, k), from the standard deviations of
-            measurements; infinite on the diagonal where values are fixed.
+            measurements, where those that are fixed are right, else of `combinations`;
+            infinite on the diagonal of fixed ones.
         rates: Derivatives of all residuals by parameters, those of priors last, shape
             (m, k).
         residuals: Of each measurement, what the calibrated model says less what was
@@ -95,6 +100,30 @@ class Calibration:
     def dependences(self) -> tuple[Dependence, ...]:
         """Return which parameters stand for one another."""
         return self.identified.dependences
+
+    @property
+    def combinations(self) -> tuple[Combination, ...]:
+        """Return the sums of parameters that measurements decide.
+
+        One for each parameter that is not fixed; of inertias they are the base inertial
+        parameters. Their values and standard deviations do not depend on where the
+        fixed ones are.
+        """
+        free = np.flatnonzero(~self.identified.is_fixed).tolist()
+        factors = {self.names[k]: {self.names[k]: 1.0} for k in free}
+        for each in self.dependences:
+            for name, factor in each.others.items():
+                factors[name][each.parameter] = factor
+        values, std = self.parameters, dict(zip(self.names, self.std, strict=True))
+        return tuple(
+            Combination(
+                name,
+                sums,
+                sum(x * values[k] for k, x in sums.items()),
+                float(std[name]),
+            )
+            for name, sums in factors.items()
+        )
 
     @property
     def noise(self) -> float:
@@ -255,6 +284,7 @@ class Calibration:
             ],
             "rank": self.identified.rank,
             "dependences": [each._asdict() for each in self.dependences],
+            "combinations": [each._asdict() for each in self.combinations],
             "noise": None if np.isnan(self.noise) else self.noise,
             "residuals": [
                 {"measurement": label, "unit": unit, "before": a, "after": b}

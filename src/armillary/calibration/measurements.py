@@ -12,7 +12,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from armillary.calibration.excitation import exciting_motion
 from armillary.calibration.measurement import Compared, Measurement, as_sigma
+from armillary.calibration.torques import Torques
 from armillary.calibration.unknown_shapes import OnPlane, OnSphere, SamePoint
 from armillary.errors import ModelError
 from armillary.model.mount import WORLD
@@ -26,6 +28,8 @@ __all__ = [
     "Poses",
     "Positions",
     "SamePoint",
+    "Torques",
+    "exciting_motion",
 ]
 
 Array = npt.NDArray[np.float64]

@@ -41,6 +41,7 @@ __all__ = [
     "Derivatives",
     "forward_dynamics_derivatives",
     "inverse_dynamics_derivatives",
+    "torque_rates",
 ]
 
 
@@ -346,22 +347,23 @@ def inverse_dynamics_derivatives(
         qd: The rates of the independent coordinates.
         qdd: Their accelerations.
     """
-    return *_by_motion(bodies, qd, qdd), *_by_parameters(bodies, qd, qdd)
+    by_motion = _by_motion(bodies, qd, qdd)
+    if not values_in(bodies.tree.cell):
+        return by_motion
+    return *by_motion, torque_rates(bodies, qd, qdd)
 
 
-def _by_parameters(
+def torque_rates(
     bodies: Multibody, qd: Sequence[Number], qdd: Sequence[Number]
-) -> list[Rows]:
-    """Return dtau/dp, of passive joints that follow too; nothing without parameters."""
+) -> Rows:
+    """Return dtau/dp by the parameters of a varied cell, passive joints following."""
     cell = bodies.tree.cell
-    if not values_in(cell):
-        return []
     torque = inverse_dynamics(bodies, qd, qdd)
     moving = parameter_rates(cell, bodies.q, bodies.coordinates.passive)
     # Partial derivatives: accelerations that torques cause are not to follow.
     still = [(each, 0.0) for each in qdd if isinstance(each, Scalar)]
     columns = [jvp(torque, [*changes, *still]) for changes in moving]
-    return [[list(row) for row in zip(*columns, strict=True)]]
+    return [list(row) for row in zip(*columns, strict=True)]
 
 
 def _by_motion(

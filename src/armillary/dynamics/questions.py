@@ -34,6 +34,7 @@ __all__ = [
     "inverse_dynamics",
     "inverse_dynamics_derivatives",
     "mass_matrix",
+    "torque_rates",
 ]
 
 
@@ -182,6 +183,23 @@ def inverse_dynamics_derivatives(
         derivatives.inverse_dynamics_derivatives,
         ("qd", "qdd"),
         output=("by_q", "by_qd", "by_qdd", *_by_parameters(options)),
+    )
+
+
+def torque_rates(cell: Workcell, **options: Unpack[Options]) -> AnyKernel:
+    """Return the kernel of the last of `inverse_dynamics_derivatives` alone: dtau/dp.
+
+    Arguments are as for `inverse_dynamics`, with k `parameters`.
+
+    Returns:
+        A kernel of (..., n), (..., k), (..., n), (..., n) -> (..., n, k).
+    """
+    return options_of(cell, options).kernel(
+        "torque_rates",
+        derivatives.torque_rates,
+        ("qd", "qdd"),
+        output="by_parameters",
+        needs_inertia=False,
     )
 
 
