@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,10 @@ from armillary.calibration.measurement import Measurement, numbers_in_rows
 from armillary.calibration.next_poses import best_rows
 from armillary.cell.cell import Cell
 from armillary.errors import ModelError
+from armillary.model.mount import WORLD
+
+if TYPE_CHECKING:
+    from armillary.calibration.compensation import CorrectionTable, DHTable
 
 __all__ = ["Calibration"]
 
@@ -186,6 +190,49 @@ class Calibration:
             )
         chosen = best_rows(self.rates[:, free], rates[usable][:, :, free], count)
         return usable[chosen]
+
+    def correction_table(
+        self,
+        frame: str,
+        axes: Mapping[str, npt.ArrayLike],
+        *,
+        q: npt.ArrayLike | None = None,
+        relative_to: str = WORLD,
+    ) -> CorrectionTable:
+        """Return corrections for a controller that knows the nominal cell alone.
+
+        Args:
+            frame: The frame that is to be where the nominal one would be.
+            axes: The positions of joints of a grid [m or rad], ascending, by name.
+            q: Where all other joints are [m or rad], shape (n,), at home by default;
+                not near a singular position, where corrections are large.
+            relative_to: In which frame it counts.
+
+        Raises:
+            UnknownName: A frame or a joint does not exist.
+            ModelError: Positions do not ascend, there are too many points, or the real
+                frame cannot be where the nominal one is.
+        """
+        from armillary.calibration.compensation import correction_table
+
+        return correction_table(
+            self.nominal, self.cell, frame, axes, q=q, relative_to=relative_to
+        )
+
+    def dh_table(self, frame: str, *, relative_to: str = WORLD) -> DHTable:
+        """Return the calibrated arm by Denavit and Hartenberg's parameters.
+
+        Args:
+            frame: The frame behind it.
+            relative_to: The frame in front of it.
+
+        Raises:
+            UnknownName: A frame does not exist.
+            ModelError: A joint of it does not turn about a line of its own.
+        """
+        from armillary.calibration.compensation import dh_table
+
+        return dh_table(self.cell, frame, relative_to=relative_to)
 
     def cross_validated(self, parts: int = 5) -> tuple[Array, ...]:
         """Return the residuals of rows that the calibration does not know.

@@ -119,8 +119,8 @@ def _nearest(
         blocks, targets = [R], [-(r + R @ x)]
         inverses: list[Array] = []
         for each, P0 in zip(bodies, nominal, strict=True):
-            L = np.linalg.cholesky(_pseudo((p + x)[each]))
-            inverse = np.linalg.inv(L)
+            L: Array = np.linalg.cholesky(_pseudo((p + x)[each])).astype(np.float64)
+            inverse: Array = np.linalg.inv(L).astype(np.float64)
             inverses.append(inverse)
             F = np.zeros((16, len(x)))
             F[:, each] = (inverse @ BASIS @ inverse.T).reshape(10, 16).T

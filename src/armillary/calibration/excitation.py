@@ -285,12 +285,12 @@ class _Search:
 def _series(times: Array, seconds: float, harmonics: int) -> _Series:
     """Return what coefficients add that leave both ends at rest."""
     k = np.arange(1, harmonics + 1)
-    w = np.array(2.0 * np.pi / seconds * k, np.float64)
+    w: Any = 2.0 * np.pi / seconds * k
     phase = np.multiply.outer(times, w)
     sine, cosine = np.sin(phase), np.cos(phase)
     q = np.concatenate([sine, cosine], axis=1)
     qd = np.concatenate([w * cosine, -w * sine], axis=1)
-    qdd = np.concatenate([-(w**2) * sine, -(w**2) * cosine], axis=1)
+    qdd = np.concatenate([-w * w * sine, -w * w * cosine], axis=1)
     at_rest = np.array([[*k, *(0 * k)], [*(0 * k), *k**2]], np.float64)
     null = np.linalg.svd(at_rest)[2][2:].T
     return _Series(q @ null, qd @ null, qdd @ null)
