@@ -107,7 +107,12 @@ def calibrate(
     before = tuple(each.residuals for each in problem.compared(start))
     bodies = complete_inertias(found)
     _check_unbounded(bodies, names, lower, upper)
-    guess = pose_starts(workcell, listed, found, is_robust=loss != "linear")
+    guess = pose_starts(
+        workcell,
+        [each.for_starts() for each in listed],
+        found,
+        is_robust=loss != "linear",
+    )
     guess = problem.better(start, np.clip(guess, lower, upper))
     decided = identified(problem.all_rates(guess), names)
     free = problem.choose(~decided.is_fixed)

@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from armillary.calibration.board_images import BoardImages
 from armillary.calibration.excitation import exciting_motion
 from armillary.calibration.measurement import Compared, Measurement, as_sigma
 from armillary.calibration.torques import Torques
@@ -21,6 +22,7 @@ from armillary.model.mount import WORLD
 from armillary.model.workcell import Workcell
 
 __all__ = [
+    "BoardImages",
     "Distances",
     "Measurement",
     "OnPlane",
