@@ -30,12 +30,10 @@ def pictures(
     rng = np.random.default_rng(seed)
     hand = [0.05, 0.02, 0.1, 0.1, -0.2, 1.0]
     Q = rng.uniform(-0.5, 0.5, (10, 6)) * [1.0, 0.4, 0.4, 1.0, 0.6, 2.0]
-    kernel = cell.fk("corners", relative_to="tool0", parameters=names)
     # The board is somewhere in front of the camera in the middle of its motions.
     middle = cell.fk("tool0", parameters=names[:6])(np.zeros(6), hand)
     flipped = arm.Pose.from_rpy(0.3, 0.2, 0.1, (-0.1, -0.05, 0.7)).matrix()
     where = middle @ flipped
-    twist = np.linalg.inv(cell.fk("corners")(np.zeros(6))) @ where
     placed = cell.mount("board", pose=arm.Pose.from_matrix(where))
     p = np.array([*hand, *np.zeros(6)])
     kernel = placed.fk("corners", relative_to="tool0", parameters=names)
@@ -43,7 +41,6 @@ def pictures(
     seen = BOARD @ X[:, :3, :3].transpose(0, 2, 1) + X[:, None, :3, 3]
     visible = (seen[..., 2] > 0.1).all(axis=1)
     assert visible.sum() >= 6
-    assert np.isfinite(twist).all()
     fx, fy, cx, cy = CAMERA
     pixels = seen[..., :2] / seen[..., 2:] * (fx, fy) + (cx, cy)
     pixels = pixels + rng.normal(0.0, noise, pixels.shape)
@@ -102,7 +99,7 @@ def test_derivatives_of_pixels_are_those_of_differences() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"board": BOARD + [0.0, 0.0, 0.1]}, "z = 0"),
+        ({"board": BOARD + 0.1}, "z = 0"),
         ({"board": BOARD * [1.0, 0.0, 0.0]}, "not on one line"),
         ({"camera": (900.0, 900.0)}, "fx, fy, cx and cy"),
         ({"camera": (-900.0, 900.0, 0.0, 0.0)}, "above 0"),

@@ -143,12 +143,10 @@ class BoardImages(Measurement):
                     np.concatenate([zero, flat, -v[:, np.newaxis] * flat], axis=1),
                 ]
             )
-            H = np.linalg.svd(rows)[2][-1].reshape(3, 3)
-            H = (
-                H
-                * np.sign(H[2, 2])
-                / np.sqrt(np.linalg.norm(H[:, 0]) * np.linalg.norm(H[:, 1]))
-            )
+            found: Any = np.linalg.svd(rows)[2][-1].reshape(3, 3)
+            # Columns of length 1, and the board in front of the camera.
+            lengths = np.linalg.norm(found[:, :2], axis=0)
+            H = found * np.sign(found[2, 2]) / np.sqrt(lengths.prod())
             R = np.column_stack([H[:, 0], H[:, 1], np.cross(H[:, 0], H[:, 1])])
             U, _, V = np.linalg.svd(R)
             pose[:3, :3], pose[:3, 3] = U @ V, H[:, 2]
