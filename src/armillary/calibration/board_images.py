@@ -122,14 +122,12 @@ class BoardImages(Measurement):
         n = len(q)
         return Compared(residuals.reshape(n, -1), rates.reshape(n, -1, len(p)))
 
-    def for_starts(self) -> Measurement:
-        """Return the poses of the board in the camera, from each picture alone.
+    def board_poses(self) -> Array:
+        """Return the poses of the board in the camera, from each picture alone, (n, 4, 4).
 
         Of a plane pixels are H (x, y, 1) up to a factor, with K^-1 H = (r1, r2, t)
         (Zhang, IEEE T-PAMI 22 (2000), section 2.2).
         """
-        from armillary.calibration.measurements import Poses  # which imports this
-
         fx, fy, cx, cy = self.camera
         x, y = self.board[:, 0], self.board[:, 1]
         flat = np.stack([x, y, np.ones_like(x)], axis=1)
@@ -150,7 +148,7 @@ class BoardImages(Measurement):
             R = np.column_stack([H[:, 0], H[:, 1], np.cross(H[:, 0], H[:, 1])])
             U, _, V = np.linalg.svd(R)
             pose[:3, :3], pose[:3, 3] = U @ V, H[:, 2]
-        return Poses(self.frame, self.q, poses, relative_to=self.relative_to)
+        return poses
 
     def rows(self, places: Indices) -> BoardImages:
         """Return the measurement of some of its rows."""

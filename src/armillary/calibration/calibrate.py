@@ -109,7 +109,7 @@ def calibrate(
     _check_unbounded(bodies, names, lower, upper)
     guess = pose_starts(
         workcell,
-        [each.for_starts() for each in listed],
+        listed,
         found,
         is_robust=loss != "linear",
     )

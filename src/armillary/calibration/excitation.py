@@ -100,7 +100,7 @@ def exciting_motion(  # noqa: PLR0913 - options of one question
     if not names:
         raise ModelError("exciting_motion needs parameters= with one name at least.")
     at = home(cell.workcell) if state is None else bound_state(cell.workcell, state)
-    search = _Search(cell, names, at, state, seconds, harmonics, share)
+    search = _Excitation(cell, names, at, state, seconds, harmonics, share)
     rng = np.random.default_rng(seed)
     drawn = [rng.normal(size=search.shape) for _ in range(trials)]
     search.choose(drawn)
@@ -109,7 +109,7 @@ def exciting_motion(  # noqa: PLR0913 - options of one question
 
 
 def _free(
-    search: _Search, z: Array, check: CollisionCheck | None, cell: Cell, at: State
+    search: _Excitation, z: Array, check: CollisionCheck | None, cell: Cell, at: State
 ) -> Motion:
     """Return the motion of coefficients, smaller where links touch."""
     times, fine = search.fine
@@ -140,7 +140,7 @@ class _Series(NamedTuple):
     qdd: Array
 
 
-class _Search:
+class _Excitation:
     """Motions by coefficients z, of each joint those of its sines and cosines.
 
     Attributes:

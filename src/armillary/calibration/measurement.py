@@ -168,10 +168,6 @@ class Measurement(ABC):
         found = self._compared(cell, names, p, q, measured)
         return found.rates / self.sigmas[:, np.newaxis]
 
-    def for_starts(self) -> Measurement:
-        """Return what stands for it where unknown poses have no start."""
-        return self
-
     @abstractmethod
     def expected(
         self, cell: Workcell, names: Sequence[str], p: Array, q: Array
