@@ -123,7 +123,7 @@ class BoardImages(Measurement):
         return Compared(residuals.reshape(n, -1), rates.reshape(n, -1, len(p)))
 
     def board_poses(self) -> Array:
-        """Return the poses of the board in the camera, from each picture alone, (n, 4, 4).
+        """Return poses of the board in the camera, of each picture, (n, 4, 4).
 
         Of a plane pixels are H (x, y, 1) up to a factor, with K^-1 H = (r1, r2, t)
         (Zhang, IEEE T-PAMI 22 (2000), section 2.2).
