@@ -35,4 +35,6 @@ OTHERS: dict[str, Callable[..., Any]] = {
     "round": mpmath.nint,
     "fmod": _remainder,
     "cbrt": _cube_root,
+    "lt": lambda x, y: x < y,
+    "select": lambda truth, x, y: x if truth else y,
 }

@@ -556,6 +556,13 @@ TABLE: Mapping[str, tuple[Callable[[], Cell], Callable[[Rows], Case]]] = {
         loop,
         dynamic("inverse_dynamics", "q", "qd", "qdd"),
     ),
+    "inverse_dynamics, of parameters": (
+        track,
+        lambda a: kernel(
+            a.cell.inverse_dynamics(parameters=PARAMETERS),
+            *(a.q, a.q[:, :3], a.qd, a.qdd),
+        ),
+    ),
     "forward_dynamics": (track, dynamic("forward_dynamics", "q", "qd", "torque")),
     "inverse_dynamics_derivatives": (
         track,

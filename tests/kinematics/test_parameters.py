@@ -136,6 +136,18 @@ def test_attachments_of_a_state_count() -> None:
     )
 
 
+def test_what_is_attached_moves_with_its_frame() -> None:
+    cell = arm.example("irb2400").add(
+        Manipulator(name="part", links=[Link(name="block")]), bolted=False
+    )
+    state = cell.home.attach("part", "tool0", pose=Pose.translation(0.1, 0.0, 0.2))
+    names = ["tool0.z", "tool0.ry"]
+    other = cell.with_parameters(dict(zip(names, [0.02, 0.1], strict=True)))
+    X = cell.fk("block", state=state, parameters=names)(cell.home.q, [0.02, 0.1])
+    wanted = other.fk("block", state=other.bind(state))(cell.home.q)
+    np.testing.assert_allclose(X, wanted, rtol=0, atol=1e-14)
+
+
 @pytest.mark.parametrize(
     ("names", "kind", "message"),
     [

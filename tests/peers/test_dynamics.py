@@ -186,3 +186,62 @@ def test_regressors_are_those_of_pinocchio(pair: tuple[arm.Cell, Any, Any]) -> N
         at, rates = as_pinocchio(cell, model, q)
         Y = pin.computeJointTorqueRegressor(model, data, at, rates @ v, rates @ a)
         assert relative(found[k], rates.T @ (Y @ parameters)) < 1e-11
+
+
+@pytest.mark.parametrize("robot", ROBOTS[:2])
+def test_parameters_are_those_of_a_rebuilt_model(robot: str, caplog: Any) -> None:
+    """Masses and motors of Pinocchio's model are changed, ours are inputs."""
+    cell, pin, model = robot_pair(robot, caplog)
+    (manipulator,) = cell.manipulators
+    moved = [each for each in manipulator.links if each.has_coordinate]
+    names = [f"{each.name}.inertia" for each in moved]
+    names += [f"{each.coordinate}.dynamics.motor_inertia" for each in moved]
+    start = np.array(list(cell.parameters(names).values()))
+    rng = np.random.default_rng(4)
+    p = start + rng.uniform(-0.02, 0.1, len(start))
+    p[10 * len(moved) :] = rng.uniform(0.1, 1.0, len(moved))
+    rows, motors = np.split(p, [10 * len(moved)])
+    changes = rows - start[: len(rows)]
+    ids = [model.getJointId(link.coordinate) for link in moved]
+    for k, change, motor in zip(ids, changes.reshape(-1, 10), motors, strict=True):
+        whole = model.inertias[k].toDynamicParameters() + change
+        model.inertias[k] = pin.Inertia.FromDynamicParameters(whole)
+        model.armature[model.joints[k].idx_v] = motor
+    n = len(cell.joint_names)
+    inverse = cell.inverse_dynamics(parameters=names)
+    forward = cell.forward_dynamics(parameters=names)
+    slopes = cell.inverse_dynamics_derivatives(parameters=names)
+    data = model.createData()
+    for q, v, a in rng.uniform(-2.0, 2.0, (5, 3, n)):
+        at, rates = as_pinocchio(cell, model, q)
+        mass = rates.T @ symmetric(pin.crba(model, data, at)) @ rates
+        steady = rates.T @ pin.nonLinearEffects(model, data, at, rates @ v)
+        torque = mass @ a + steady
+        assert relative(inverse(q, p, v, a), torque) < 1e-12
+        assert relative(cell.mass_matrix(parameters=names)(q, p), mass) < 1e-12
+        assert relative(forward(q, p, v, torque), a) < 1e-9
+        Y = pin.computeJointTorqueRegressor(model, data, at, rates @ v, rates @ a)
+        *_, by_p = slopes(q, p, v, a)
+        columns = [10 * (k - 1) + c for k in ids for c in range(10)]
+        assert relative(by_p[:, : len(rows)], rates.T @ Y[:, columns]) < 1e-12
+
+
+def test_combinations_of_inertias_are_those_of_pinocchios_regressor(
+    caplog: Any,
+) -> None:
+    """Of a Panda 43, as Gaz et al. count, IEEE RA-L 4 (2019)."""
+    pytest.importorskip("scipy")
+    cell, pin, model = robot_pair(ROBOTS[0], caplog)
+    data, n = model.createData(), len(cell.joint_names)
+    Q, V, A = np.random.default_rng(0).uniform(-1.0, 1.0, (3, 60, n))
+    names = [f"panda_link{k}.inertia" for k in range(1, 8)]
+    torques = cell.inverse_dynamics()(Q, V, A)
+    found = arm.calibrate(cell, arm.measurements.Torques(Q, V, A, torques), names)
+    rows = []
+    for q, v, a in zip(Q, V, A, strict=True):
+        at, rates = as_pinocchio(cell, model, q)
+        Y = pin.computeJointTorqueRegressor(model, data, at, rates @ v, rates @ a)
+        rows.append(rates.T @ Y[:, :70])
+    assert np.linalg.matrix_rank(np.concatenate(rows), tol=1e-8) == 43
+    assert found.identified.rank == len(found.combinations) == 43
+    np.testing.assert_allclose(found.values, found.start, atol=2e-3)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.calibration.calibration import Calibration
+from armillary.calibration.consistent_inertias import complete_inertias, consistent
 from armillary.calibration.identifiability import covariance_of, identified
 from armillary.calibration.measurement import Compared, Measurement, as_sigma
 from armillary.calibration.pose_starts import pose_starts
 from armillary.cell.cell import Cell
 from armillary.errors import ModelError, quote, unknown
-from armillary.model.cell_parameters import named_parameters
+from armillary.model.cell_parameters import DYNAMICS, named_parameters
+from armillary.model.joint_dynamics import AT_LEAST_ZERO
 
 if TYPE_CHECKING:
     from armillary.model.workcell import Workcell
@@ -23,12 +26,21 @@ if TYPE_CHECKING:
 __all__ = ["calibrate"]
 
 Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
 Truths = npt.NDArray[np.bool_]
 
 TOLERANCE: Final = 1e-12
 """Relative changes of parameters, or of the sum of squares, that end the search."""
 
-LOSSES: Final = ("linear", "soft_l1", "huber", "cauchy")
+LOSSES: Final[Mapping[str, Callable[[Array], Array]]] = MappingProxyType(
+    {
+        "linear": np.ones_like,
+        "soft_l1": lambda z: 1.0 / np.sqrt(1.0 + z),
+        "huber": lambda z: 1.0 / np.sqrt(np.maximum(z, 1.0)),
+        "cauchy": lambda z: 1.0 / (1.0 + z),
+    }
+)
+"""Losses of SciPy, and what the square of a residual counts at a value of it."""
 
 
 def calibrate(
@@ -51,6 +63,11 @@ def calibrate(
     The search begins with the nominal cell, but for poses whose six numbers are all
     parameters: up to two of them, as of a tool and a base, have a start from
     `Poses` or `Positions` in closed form, so that they may be anywhere.
+
+    Inertias of which all ten numbers are parameters are kept such that a body can have
+    them; those that measurements do not decide come near to nominal ones
+    (`consistent_inertias.py`). Friction, damping, stiffness and the inertia of motors
+    are kept at 0 or above.
 
     Args:
         cell: The nominal cell.
@@ -88,17 +105,25 @@ def calibrate(
     known = _priors(workcell, names, priors or {})
     problem = _Problem(workcell, listed, names, start, known)
     before = tuple(each.residuals for each in problem.compared(start))
-    guess = pose_starts(workcell, listed, found, is_robust=loss != "linear")
+    bodies = complete_inertias(found)
+    _check_unbounded(bodies, names, lower, upper)
+    guess = pose_starts(
+        workcell,
+        listed,
+        found,
+        is_robust=loss != "linear",
+    )
     guess = problem.better(start, np.clip(guess, lower, upper))
     decided = identified(problem.all_rates(guess), names)
     free = problem.choose(~decided.is_fixed)
     problem.rescale(guess)
     scale = problem.scale[free]
+    ends = (lower - start)[free] / scale, (upper - start)[free] / scale
     solved = _least_squares()(
         problem.residuals,
-        (guess - start)[free] / scale,
+        _inside((guess - start)[free] / scale, *ends),
         jac=problem.rates,
-        bounds=((lower - start)[free] / scale, (upper - start)[free] / scale),
+        bounds=ends,
         loss=loss,
         x_scale=1.0,
         xtol=TOLERANCE,
@@ -107,6 +132,8 @@ def calibrate(
         max_nfev=most_steps,
     )
     p = problem.values(solved.x)
+    if bodies:
+        p = problem.consistent(p, bodies, (lower, upper), loss)
     rates = problem.all_rates(p)
     return Calibration(
         nominal=cell,
@@ -132,6 +159,12 @@ def calibrate(
             most_steps=most_steps,
         ),
     )
+
+
+def _inside(x: Array, low: Array, high: Array) -> Array:
+    """Return a start that is a step away from bounds; at one, steps would be tiny."""
+    step = np.minimum(1.0, 0.1 * (high - low))
+    return np.clip(x, low + step, high - step)
 
 
 def _least_squares() -> Any:
@@ -165,6 +198,10 @@ def _bounds(
     bounds: Mapping[str, tuple[float, float]],
 ) -> tuple[Array, Array]:
     lower, upper = np.full(len(names), -np.inf), np.full(len(names), np.inf)
+    for k, name in enumerate(names):
+        *_, part, field = name.split(".")
+        if part == DYNAMICS and field in AT_LEAST_ZERO:
+            lower[k] = 0.0
     for name, ends in bounds.items():
         low, high = _ends(name, ends)
         for k in _places(cell, names, name, "bounds"):
@@ -175,6 +212,20 @@ def _bounds(
                     f"apart, with its nominal value {start[k]:g} between them."
                 )
     return lower, upper
+
+
+def _check_unbounded(
+    bodies: Sequence[Indices], names: Sequence[str], lower: Array, upper: Array
+) -> None:
+    """Refuse bounds of inertias that are kept such that a body can have them."""
+    for places in bodies:
+        bounded = places[np.isfinite(lower[places]) | np.isfinite(upper[places])]
+        if len(bounded):
+            raise ModelError(
+                f"bounds= has {quote(names[bounded[0]])}, of an inertia whose ten "
+                "numbers are all found, such that a body can have them. Use priors=, "
+                "or leave some of the ten out of parameters=."
+            )
 
 
 def _ends(name: str, ends: Any) -> tuple[float, float]:
@@ -287,6 +338,36 @@ class _Problem:
         count = len(self._names)
         parts = [each.rates.reshape(-1, count) for each in self.compared(p)]
         return np.concatenate([*parts, np.diag(self._known)])
+
+    def consistent(
+        self, p: Array, bodies: Sequence[Indices], ends: tuple[Array, Array], loss: str
+    ) -> Array:
+        """Return parameters near p whose inertias bodies can have.
+
+        Args:
+            p: Where the sum of squares is least.
+            bodies: Where the numbers of each inertia are.
+            ends: The least and the greatest value of parameters.
+            loss: How residuals count.
+        """
+        low, high = ends
+        free = self._free & (low < p) & (p < high)
+        free[np.concatenate(bodies)] = True
+        while True:
+            residuals = [each.residuals.ravel() for each in self.compared(p)]
+            whole = np.concatenate([*residuals, self._known * (p - self._start)])
+            weights = np.sqrt(LOSSES[loss](whole**2))
+            rates = self.all_rates(p)[:, free] * weights[:, np.newaxis]
+            places = [np.cumsum(free)[each] - 1 for each in bodies]
+            own = consistent(rates, whole * weights, p[free], self._start[free], places)
+            found = p.copy()
+            found[free] = own
+            beyond = free & ((found < low) | (found > high))
+            if not beyond.any():
+                return found
+            # What would pass a bound stays there, and the others are found anew.
+            free &= ~beyond
+            p = np.where(beyond, np.clip(found, low, high), p)
 
     def compared(self, p: Array) -> tuple[Compared, ...]:
         """Return what the model says beside each measurement.

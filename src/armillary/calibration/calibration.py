@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.calibration.doubts import doubts_of_rows
-from armillary.calibration.identifiability import Dependence, Identified
+from armillary.calibration.identifiability import (
+    Combination,
+    Dependence,
+    Identified,
+)
 from armillary.calibration.measurement import Measurement, numbers_in_rows
 from armillary.calibration.next_poses import best_rows
 from armillary.cell.cell import Cell
 from armillary.errors import ModelError
+from armillary.model.mount import WORLD
+
+if TYPE_CHECKING:
+    from armillary.calibration.compensation import CorrectionTable, DHTable
 
 __all__ = ["Calibration"]
 
@@ -39,7 +47,8 @@ class Calibration:
         values: The values that were found, shape (k,).
         identified: Which of them the measurements decide.
         covariance: Of the parameters, shape (k, k), from the standard deviations of
-            measurements; infinite on the diagonal where values are fixed.
+            measurements, where those that are fixed are right, else of `combinations`;
+            infinite on the diagonal of fixed ones.
         rates: Derivatives of all residuals by parameters, those of priors last, shape
             (m, k).
         residuals: Of each measurement, what the calibrated model says less what was
@@ -95,6 +104,30 @@ class Calibration:
     def dependences(self) -> tuple[Dependence, ...]:
         """Return which parameters stand for one another."""
         return self.identified.dependences
+
+    @property
+    def combinations(self) -> tuple[Combination, ...]:
+        """Return the sums of parameters that measurements decide.
+
+        One for each parameter that is not fixed; of inertias they are the base inertial
+        parameters. Their values and standard deviations do not depend on where the
+        fixed ones are.
+        """
+        free = np.flatnonzero(~self.identified.is_fixed).tolist()
+        factors = {self.names[k]: {self.names[k]: 1.0} for k in free}
+        for each in self.dependences:
+            for name, factor in each.others.items():
+                factors[name][each.parameter] = factor
+        values, std = self.parameters, dict(zip(self.names, self.std, strict=True))
+        return tuple(
+            Combination(
+                name,
+                sums,
+                sum(x * values[k] for k, x in sums.items()),
+                float(std[name]),
+            )
+            for name, sums in factors.items()
+        )
 
     @property
     def noise(self) -> float:
@@ -157,6 +190,49 @@ class Calibration:
             )
         chosen = best_rows(self.rates[:, free], rates[usable][:, :, free], count)
         return usable[chosen]
+
+    def correction_table(
+        self,
+        frame: str,
+        axes: Mapping[str, npt.ArrayLike],
+        *,
+        q: npt.ArrayLike | None = None,
+        relative_to: str = WORLD,
+    ) -> CorrectionTable:
+        """Return corrections for a controller that knows the nominal cell alone.
+
+        Args:
+            frame: The frame that is to be where the nominal one would be.
+            axes: The positions of joints of a grid [m or rad], ascending, by name.
+            q: Where all other joints are [m or rad], shape (n,), at home by default;
+                not near a singular position, where corrections are large.
+            relative_to: In which frame it counts.
+
+        Raises:
+            UnknownName: A frame or a joint does not exist.
+            ModelError: Positions do not ascend, there are too many points, or the real
+                frame cannot be where the nominal one is.
+        """
+        from armillary.calibration.compensation import correction_table
+
+        return correction_table(
+            self.nominal, self.cell, frame, axes, q=q, relative_to=relative_to
+        )
+
+    def dh_table(self, frame: str, *, relative_to: str = WORLD) -> DHTable:
+        """Return the calibrated arm by Denavit and Hartenberg's parameters.
+
+        Args:
+            frame: The frame behind it.
+            relative_to: The frame in front of it.
+
+        Raises:
+            UnknownName: A frame does not exist.
+            ModelError: A joint of it does not turn about a line of its own.
+        """
+        from armillary.calibration.compensation import dh_table
+
+        return dh_table(self.cell, frame, relative_to=relative_to)
 
     def cross_validated(self, parts: int = 5) -> tuple[Array, ...]:
         """Return the residuals of rows that the calibration does not know.
@@ -255,6 +331,7 @@ class Calibration:
             ],
             "rank": self.identified.rank,
             "dependences": [each._asdict() for each in self.dependences],
+            "combinations": [each._asdict() for each in self.combinations],
             "noise": None if np.isnan(self.noise) else self.noise,
             "residuals": [
                 {"measurement": label, "unit": unit, "before": a, "after": b}

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Dependence", "Identified", "covariance_of", "identified"]
+__all__ = ["Combination", "Dependence", "Identified", "covariance_of", "identified"]
 
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
@@ -36,6 +36,22 @@ class Dependence(NamedTuple):
             return f"{self.parameter} changes no measurement"
         terms = (f"{factor:+.4g} {name}" for name, factor in self.others.items())
         return f"{self.parameter} has the effect of {' '.join(terms)}"
+
+
+class Combination(NamedTuple):
+    """A sum of parameters that measurements decide, of those that they do not decide.
+
+    Attributes:
+        parameter: The one that it is named after, with factor 1.
+        factors: Of all its parameters, by name.
+        value: The sum of factors times values.
+        std: The standard deviation of that.
+    """
+
+    parameter: str
+    factors: dict[str, float]
+    value: float
+    std: float
 
 
 class Identified(NamedTuple):

@@ -12,13 +12,17 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from armillary.calibration.board_images import BoardImages
+from armillary.calibration.excitation import exciting_motion
 from armillary.calibration.measurement import Compared, Measurement, as_sigma
+from armillary.calibration.torques import Torques
 from armillary.calibration.unknown_shapes import OnPlane, OnSphere, SamePoint
 from armillary.errors import ModelError
 from armillary.model.mount import WORLD
 from armillary.model.workcell import Workcell
 
 __all__ = [
+    "BoardImages",
     "Distances",
     "Measurement",
     "OnPlane",
@@ -26,6 +30,8 @@ __all__ = [
     "Poses",
     "Positions",
     "SamePoint",
+    "Torques",
+    "exciting_motion",
 ]
 
 Array = npt.NDArray[np.float64]
@@ -169,7 +175,7 @@ class Poses(Measurement):
         """
         X, J = self.expected(cell, names, p, q), self.twists(cell, names, p, q)
         to_measured = measured[:, :3, :3].transpose(0, 2, 1)
-        w = _rotation_vectors(to_measured @ X[:, :3, :3])
+        w = rotation_vectors(to_measured @ X[:, :3, :3])
         residuals = np.concatenate([X[:, :3, 3] - measured[:, :3, 3], w], axis=1)
         angular = _left_inverse(w) @ to_measured @ J[:, 3:]
         return Compared(residuals, np.concatenate([J[:, :3], angular], axis=1))
@@ -264,7 +270,7 @@ def _check_length(values: Array, label: str) -> None:
         )
 
 
-def _rotation_vectors(R: Array) -> Array:
+def rotation_vectors(R: Array) -> Array:
     """Return the rotation vector of each rotation, shape (n, 3)."""
     # The largest of four forms of a quaternion has no cancellation.
     trace = np.trace(R, axis1=1, axis2=2)

@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from armillary.calibration.board_images import BoardImages
 from armillary.calibration.measurement import Measurement
 from armillary.calibration.measurements import Poses, Positions
 from armillary.model.cell_parameters import CellParameter
@@ -66,14 +67,20 @@ def pose_starts(
 
     Args:
         cell: The nominal cell.
-        measurements: What was measured of it; `Poses` and `Positions` are used.
+        measurements: What was measured of it; `Poses`, `BoardImages`
+            and `Positions` are used.
         parameters: The numbers to find.
         is_robust: Whether rows that do not fit are left out.
     """
     p = np.array([each.value for each in parameters])
     names = tuple(each.name for each in parameters)
     groups = _groups(parameters)
-    in_order = [m for m in measurements if isinstance(m, Poses)]
+    in_order = [
+        Poses(m.frame, m.q, m.board_poses(), relative_to=m.relative_to)
+        for m in measurements
+        if isinstance(m, BoardImages)
+    ]
+    in_order += [m for m in measurements if isinstance(m, Poses)]
     points = [m for m in measurements if isinstance(m, Positions)]
     for each in (*in_order, *points):
         if not groups:

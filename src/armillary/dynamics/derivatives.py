@@ -9,9 +9,11 @@ from typing import NamedTuple
 
 from armillary.dynamics.bodies import GROUND
 from armillary.dynamics.forward import forward_dynamics, mass_solver
-from armillary.dynamics.inverse import inertial_wrench
+from armillary.dynamics.inverse import inertial_wrench, inverse_dynamics
 from armillary.dynamics.multibody import Multibody, joint_dynamics, joint_efforts
 from armillary.dynamics.sparse import Entries, add_to, product, total
+from armillary.kinematics.parameters import parameter_rates
+from armillary.model.cell_parameters import values_in
 from armillary.spatial.inertia import SpatialInertia, VelocityInertia
 from armillary.spatial.ldl import Rows
 from armillary.spatial.pose import Pose
@@ -33,12 +35,13 @@ from armillary.spatial.vector import (
     dot,
     subtract,
 )
-from armillary.trace import jvp
+from armillary.trace import Scalar, jvp
 
 __all__ = [
     "Derivatives",
     "forward_dynamics_derivatives",
     "inverse_dynamics_derivatives",
+    "torque_rates",
 ]
 
 
@@ -320,7 +323,7 @@ class DerivativeRecursion:
 
 
 class Derivatives(NamedTuple):
-    """The partial derivatives of the forces of independent coordinates, row by row.
+    """The derivatives of the forces of independent coordinates, row by row.
 
     Attributes:
         by_q: By positions, shape (n, n) [N m/rad and the like]; of a free base, by a
@@ -336,14 +339,36 @@ class Derivatives(NamedTuple):
 
 def inverse_dynamics_derivatives(
     bodies: Multibody, qd: Sequence[Number], qdd: Sequence[Number]
-) -> Derivatives:
-    """Return the derivatives of `inverse_dynamics`.
+) -> tuple[Rows, ...]:
+    """Return the derivatives of `inverse_dynamics`, by parameters last, if any.
 
     Args:
         bodies: In their configuration.
         qd: The rates of the independent coordinates.
         qdd: Their accelerations.
     """
+    by_motion = _by_motion(bodies, qd, qdd)
+    if not values_in(bodies.tree.cell):
+        return by_motion
+    return *by_motion, torque_rates(bodies, qd, qdd)
+
+
+def torque_rates(
+    bodies: Multibody, qd: Sequence[Number], qdd: Sequence[Number]
+) -> Rows:
+    """Return dtau/dp by the parameters of a varied cell, passive joints following."""
+    cell = bodies.tree.cell
+    torque = inverse_dynamics(bodies, qd, qdd)
+    moving = parameter_rates(cell, bodies.q, bodies.coordinates.passive)
+    # Partial derivatives: accelerations that torques cause are not to follow.
+    still = [(each, 0.0) for each in qdd if isinstance(each, Scalar)]
+    columns = [jvp(torque, [*changes, *still]) for changes in moving]
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _by_motion(
+    bodies: Multibody, qd: Sequence[Number], qdd: Sequence[Number]
+) -> Derivatives:
     rates = bodies.all_rates(qd)
     accelerations = bodies.all_accelerations(rates, qdd)
     recursion = DerivativeRecursion(bodies, rates, accelerations)
@@ -355,14 +380,14 @@ def inverse_dynamics_derivatives(
 
 def forward_dynamics_derivatives(
     bodies: Multibody, qd: Sequence[Number], forces: Sequence[Number]
-) -> tuple[Rows, Rows, Rows]:
+) -> tuple[Rows, ...]:
     """Return the derivatives of accelerations, by q, qd and the forces, row by row.
 
     With tau(q, qd, qdd) and M = dtau/dqdd they are -M^-1 dtau/dq, -M^-1 dtau/dqd and
-    M^-1, where qdd is what the forces cause.
+    M^-1, where qdd is what the forces cause; then by parameters, if any, -M^-1 dtau/dp.
     """
     qdd = forward_dynamics(bodies, qd, forces)
-    by_q, by_qd, M = inverse_dynamics_derivatives(bodies, qd, qdd)
+    by_q, by_qd, M, *by_p = inverse_dynamics_derivatives(bodies, qd, qdd)
     solved = mass_solver(bodies, M)
 
     def of_all(B: Rows, sign: float) -> Rows:
@@ -370,7 +395,8 @@ def forward_dynamics_derivatives(
         return [list(row) for row in zip(*columns, strict=True)]
 
     unit = [[float(i == j) for j in range(len(M))] for i in range(len(M))]
-    return of_all(by_q, -1.0), of_all(by_qd, -1.0), of_all(unit, 1.0)
+    own = of_all(by_q, -1.0), of_all(by_qd, -1.0), of_all(unit, 1.0)
+    return *own, *(of_all(each, -1.0) for each in by_p)
 
 
 def _along_loops(

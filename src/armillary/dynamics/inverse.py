@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from armillary.dynamics.bodies import GROUND
 from armillary.dynamics.multibody import Accelerations, Multibody, joint_efforts
 from armillary.dynamics.sparse import add_to
-from armillary.spatial.inertia import SpatialInertia
+from armillary.spatial.inertia import INERTIAL, SpatialInertia
 from armillary.spatial.ldl import Rows
 from armillary.spatial.twist import (
     Vector6,
@@ -76,9 +76,6 @@ def inertial_wrench(inertia: SpatialInertia, V: Vector6, A: Vector6) -> Vector6:
 
 # the regressor of inertial parameters: torques as a matrix times the parameters
 
-COUNT = 10
-"""The number of inertial parameters of a link."""
-
 
 def regressor(
     bodies: Multibody,
@@ -107,11 +104,11 @@ def regressor(
     for link in links:
         body, pose = bodies.bodies.fixed[link]
         if body == GROUND:
-            whole += [bodies.zeros for _ in range(COUNT)]
+            whole += [bodies.zeros for _ in INERTIAL]
             continue
         at = pose @ bodies.tree.links[link].primary
         V, A = (inverse_transform_twist(at, six[body]) for six in motion)
-        forces: list[dict[int, Number]] = [{} for _ in range(COUNT)]
+        forces: list[dict[int, Number]] = [{} for _ in INERTIAL]
         for k, S in columns[body]:
             powers = _powers(inverse_transform_twist(at, S), V, A)
             for force, value in zip(forces, powers, strict=True):

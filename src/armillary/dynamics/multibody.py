@@ -10,7 +10,7 @@ from armillary.dynamics.bodies import GROUND, Bodies
 from armillary.dynamics.sparse import add_to
 from armillary.kinematics.closing.rates import followed_rates, passive_rates
 from armillary.model.drive import Drive
-from armillary.model.joint_dynamics import NO_DYNAMICS, JointDynamics
+from armillary.model.joint_dynamics import JointDynamics
 from armillary.model.tree import Tree
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import Pose
@@ -322,7 +322,11 @@ def joint_dynamics(bodies: Multibody) -> Iterator[tuple[Drive, JointDynamics]]:
     """Yield what moves each joint that has such forces, and how they depend on that."""
     tree = bodies.tree
     for link, drives in zip(tree.links, tree.drives, strict=True):
-        if link.dynamics != NO_DYNAMICS:
+        dynamics = link.dynamics
+        own = dynamics.motor_inertia, dynamics.damping
+        own += dynamics.friction, dynamics.stiffness
+        # Parameters, which are traced, may be anything.
+        if any(isinstance(each, Traced) or each for each in own):
             yield drives[0], link.dynamics
 
 

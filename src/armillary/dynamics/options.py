@@ -25,6 +25,7 @@ from armillary.kinematics.kernels import (
     selection_of,
 )
 from armillary.kinematics.state import State, bound_state, home
+from armillary.model.cell_parameters import named_parameters
 from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
 from armillary.model.tree import Tree
@@ -59,6 +60,9 @@ SAMPLES: Final = 3
 
 Equations = Callable[..., Any]
 
+Further = Callable[[Tree, Bodies], Sequence[SpatialInertia]]
+"""Gives inertias that an answer depends on, besides those of bodies."""
+
 
 class Options(TypedDict, total=False):
     """The options that all questions of dynamics have; see `inverse_dynamics`."""
@@ -68,6 +72,7 @@ class Options(TypedDict, total=False):
     gravity: Sequence[float] | None
     free_bases: Sequence[str]
     dtype: npt.DTypeLike
+    parameters: Sequence[str]
 
 
 def options_of(cell: Workcell, options: Options) -> DynamicsOptions:
@@ -87,14 +92,13 @@ class _Physics(NamedTuple):
 
     Attributes:
         gravity: The acceleration of falling bodies, in the world [m/s^2].
-        inertias: Those of bodies, then further ones.
-        bodies: How many are those of bodies.
+        inertias: Those of bodies, then further ones; None where they follow from
+            parameters, and are computed by the program.
         is_bound: Whether they are inputs, so that other numbers compile nothing.
     """
 
     gravity: Vector3
-    inertias: list[SpatialInertia]
-    bodies: int
+    inertias: Sequence[SpatialInertia] | None
     is_bound: bool
 
     @property
@@ -102,22 +106,27 @@ class _Physics(NamedTuple):
         """Return the inputs by name."""
         if not self.is_bound:
             return {}
-        return {"gravity": (3,), "inertias": (len(self.inertias), 10)}
+        known = {} if self.inertias is None else {"inertias": (len(self.inertias), 10)}
+        return {"gravity": (3,), **known}
 
     @property
     def values(self) -> list[Any]:
         """Return what the inputs are bound to."""
         if not self.is_bound:
             return []
-        return [list(self.gravity), [each.parameters for each in self.inertias]]
+        known = [] if self.inertias is None else [[x.parameters for x in self.inertias]]
+        return [list(self.gravity), *known]
 
     def of(
         self, inputs: tuple[Any, ...]
-    ) -> tuple[Vector3, list[SpatialInertia], tuple[Any, ...]]:
+    ) -> tuple[Vector3, Sequence[SpatialInertia] | None, tuple[Any, ...]]:
         """Return gravity and inertias, and the inputs behind those."""
         if not self.is_bound:
             return self.gravity, self.inertias, inputs
-        gravity, rows, *further = inputs
+        gravity, *further = inputs
+        if self.inertias is None:
+            return vector(gravity), None, tuple(further)
+        rows, *further = further
         inertias = [SpatialInertia.from_parameters(row) for row in rows]
         return vector(gravity), inertias, tuple(further)
 
@@ -134,6 +143,7 @@ class DynamicsOptions:
         gravity: The acceleration of falling bodies, in the world [m/s^2], shape (3,).
         free_bases: Names of the manipulators whose bases nothing holds.
         dtype: The type that kernels compute in.
+        parameters: Names of numbers of the cell that are an input behind q.
     """
 
     cell: Workcell
@@ -142,6 +152,7 @@ class DynamicsOptions:
     gravity: Any = None
     free_bases: Sequence[str] = ()
     dtype: npt.DTypeLike = np.float64
+    parameters: Sequence[str] = ()
 
     def kernel(
         self,
@@ -152,14 +163,14 @@ class DynamicsOptions:
         output: str | tuple[str, ...],
         frames: Sequence[FrameRef] = (),
         repeated: Repeated | None = None,
-        further_inertias: Sequence[SpatialInertia] = (),
+        further_inertias: Further = lambda _tree, _bodies: (),
         needs_inertia: bool = True,
         **more: tuple[int, ...],
     ) -> AnyKernel:
         """Return the kernel of a question, cached by the cell.
 
-        Its inputs are the poses of free bases, where there are any, q, the vectors,
-        then `more`. What a state and a gravity of its own decide is bound.
+        Its inputs are the poses of free bases, where there are any, q, parameters, the
+        vectors, then `more`. What a state and a gravity of its own decide is bound.
 
         Args:
             question: Its name, or that and what else differs between questions.
@@ -180,10 +191,13 @@ class DynamicsOptions:
                 not free.
         """
         tree, bodies = self.tree_and_bodies
-        known = self._inertias(tree, bodies, is_needed=needs_inertia)
+        is_needed = needs_inertia and not self._varies_inertia
+        inertias = self._inertias(tree, bodies, is_needed=is_needed)
+        known = (
+            None if self.parameters else [*inertias, *further_inertias(tree, bodies)]
+        )
         is_bound = self.state is not None or self.gravity is not None
-        gravity = gravity_vector(self.gravity)
-        physics = _Physics(gravity, [*known, *further_inertias], len(known), is_bound)
+        physics = _Physics(gravity_vector(self.gravity), known, is_bound)
 
         def make(now: Tree, selection: Inputs) -> Program:
             size = 6 * len(selection.free) + len(selection.inputs)
@@ -192,6 +206,7 @@ class DynamicsOptions:
                 selection,
                 physics,
                 equations,
+                further_inertias,
                 is_repeated=repeated is not None,
                 name=question if isinstance(question, str) else question[0],
                 output=output,
@@ -199,8 +214,10 @@ class DynamicsOptions:
             )
 
         def at() -> list[FrameRef]:
-            links = (FrameRef(body.link, IDENTITY) for body in bodies.rows)
-            return [IN_WORLD, *links, *frames]
+            # With parameters the program adds inertias, so it must know all placements.
+            whole = range(len(tree.links)) if self.parameters else ()
+            links = (*(body.link for body in bodies.rows), *whole)
+            return [IN_WORLD, *(FrameRef(k, IDENTITY) for k in links), *frames]
 
         # Which body carries which is a part of the program of a state.
         order = tuple((body.link, body.parent) for body in bodies.rows)
@@ -210,6 +227,7 @@ class DynamicsOptions:
             joints=self.joints,
             state=self._state if is_bound else None,
             dtype=self.dtype,
+            parameters=self.parameters,
         )
         return options.kernel(
             key, at, make, values=physics.values, free=self._free, repeated=repeated
@@ -221,6 +239,7 @@ class DynamicsOptions:
         selection: Inputs,
         physics: _Physics,
         equations: Equations,
+        further_inertias: Further,
         *,
         is_repeated: bool,
         name: str,
@@ -234,6 +253,7 @@ class DynamicsOptions:
             selection: Which joints are q, and what else is an input.
             physics: Gravity and inertias, which are constants or inputs.
             equations: As for `kernel`.
+            further_inertias: As for `kernel`.
             is_repeated: Whether it runs again and again, in compiled code only.
             name: Of the program.
             output: Name of its output, or of each of several.
@@ -242,14 +262,18 @@ class DynamicsOptions:
 
         def of_inputs(now: Tree, positions: list[Number], *inputs: Any) -> Any:
             gravity, inertias, inputs = physics.of(inputs)
-            own, further = inertias[: physics.bodies], inertias[physics.bodies :]
-            at = self._multibody(now, positions, selection, own, gravity)
+            bodies = self._bodies(now, positions)
+            if inertias is None:
+                inertias = [*bodies.inertias(now), *further_inertias(now, bodies)]
+            own, further = inertias[: len(bodies.rows)], inertias[len(bodies.rows) :]
+            at = self._multibody(now, bodies, positions, selection, own, gravity)
             return equations(at, *further, *inputs)
 
         most = min(MOST_BODIES, MOST_OF_MATRICES) if name in MATRICES else MOST_BODIES
-        is_compiled = bool(physics.bodies <= most or selection.passive or is_repeated)
+        count = len(self.tree_and_bodies[1].rows)
+        is_compiled = bool(count <= most or selection.passive or is_repeated)
         if not is_compiled:
-            self._warn_of_python(name, physics.bodies, most)
+            self._warn_of_python(name, count, most)
         return program_of(
             of_inputs,
             tree,
@@ -280,6 +304,8 @@ class DynamicsOptions:
             ModelError: The mass matrix is singular in several configurations, because
                 of these joints; and as for `kernel`.
         """
+        if self._varies_inertia:
+            return  # rows are NaN where the mass matrix is singular
         cell, free = self.cell, self._free
         tree, bodies = self.tree_and_bodies
 
@@ -300,7 +326,9 @@ class DynamicsOptions:
                         np.maximum(low, np.minimum(q, high) - 1.0),
                         np.minimum(high, np.maximum(q, low) + 1.0),
                     )
-                at = self._multibody(tree, q.tolist(), selection, inertias, EARTH)
+                at = self._multibody(
+                    tree, bodies, q.tolist(), selection, inertias, EARTH
+                )
                 singular &= massless(at)
             names = (*cell.joint_names, *cell.passive_names)
             bases = [cell.manipulators[k].name for k in free for _ in range(6)]
@@ -316,9 +344,21 @@ class DynamicsOptions:
                 "dynamics=JointDynamics(motor_inertia=...)."
             )
 
+    @property
+    def _varies_inertia(self) -> bool:
+        """Return whether parameters may give mass to what has none."""
+        names = self.parameters
+        found = named_parameters(self.cell, names) if names else ()
+        return any({"inertia", "motor_inertia"} & set(each.path) for each in found)
+
+    def _bodies(self, tree: Tree, positions: Sequence[Number]) -> Bodies:
+        """Return the bodies of a tree, with coordinates of free bases last."""
+        return Bodies.of(tree, self._free, len(positions))
+
     def _multibody(
         self,
         tree: Tree,
+        bodies: Bodies,
         positions: Sequence[Number],
         selection: Inputs,
         inertias: Sequence[SpatialInertia],
@@ -332,7 +372,7 @@ class DynamicsOptions:
         independent = *range(first, first + 6 * len(free)), *selection.inputs
         return Multibody(
             tree,
-            Bodies.of(tree, free, first),
+            bodies,
             [*positions, *[0.0] * (6 * len(free))],
             Coordinates(independent, selection.passive),
             inertias,

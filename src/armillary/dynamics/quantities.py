@@ -11,6 +11,7 @@ from typing import Any, Final, Unpack
 
 from armillary.dynamics import mass_matrix, operational
 from armillary.dynamics import momentum as formulas
+from armillary.dynamics.bodies import Bodies
 from armillary.dynamics.multibody import Multibody
 from armillary.dynamics.operational import TwistRows
 from armillary.dynamics.options import Options, options_of
@@ -19,7 +20,9 @@ from armillary.kinematics.bound_kernel import AnyKernel
 from armillary.kinematics.kernels import chosen_axes, frame_list
 from armillary.model.fields import kept
 from armillary.model.mount import WORLD
+from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
+from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.twist import six
 
 __all__ = [
@@ -124,7 +127,10 @@ def momentum(
     at = None if about == CENTRE_OF_MASS else cell.frame(about)
 
     def equations(bodies: Multibody, qd: Any) -> Any:
-        point = None if at is None else operational.frame_pose(bodies, at).position
+        if at is None:
+            return formulas.momentum(bodies, qd, None)
+        # Of the cell of the tree, since parameters may change where the frame is.
+        point = operational.frame_pose(bodies, bodies.tree.cell.frame(about)).position
         return formulas.momentum(bodies, qd, point)
 
     return options_of(cell, options).kernel(
@@ -259,7 +265,13 @@ def reaction(
     to = cut.frame if axes is None else cell.frame(axes)
 
     def equations(bodies: Multibody, carried: Any, qd: Any, qdd: Any) -> Any:
-        return operational.reaction(bodies, cut, carried, to, qd, qdd)
+        named = bodies.tree.cell.frame
+        own = cut._replace(frame=named(name))
+        to = own.frame if axes is None else named(axes)
+        return operational.reaction(bodies, own, carried, to, qd, qdd)
+
+    def inertias(tree: Tree, bodies: Bodies) -> list[SpatialInertia]:
+        return [cut.inertia(tree, bodies)]
 
     return checked.kernel(
         ("reaction", cut.frame, cut.bodies, to),
@@ -267,7 +279,7 @@ def reaction(
         ("qd", "qdd"),
         output="wrench",
         frames=[cut.frame, to],
-        further_inertias=[cut.inertia(tree, bodies)],
+        further_inertias=inertias,
     )
 
 
@@ -303,18 +315,22 @@ def torque_of_wrench(
     """
     single = isinstance(frames, str)
     names = frame_list(frames, "torque_of_wrench")
-    to = cell.frame(axes)
-    tasks = [TwistRows(cell.frame(name), to) for name in names]
+
+    def tasks_in(cell: Workcell) -> list[TwistRows]:
+        return [TwistRows(cell.frame(name), cell.frame(axes)) for name in names]
+
+    tasks = tasks_in(cell)
 
     def equations(bodies: Multibody, wrench: Any) -> Any:
         wrenches = [wrench] if single else wrench
+        tasks = tasks_in(bodies.tree.cell)
         return operational.torques_of_wrench(bodies, tasks, list(map(six, wrenches)))
 
     return options_of(cell, options).kernel(
         ("torque_of_wrench", tuple(tasks), single),
         equations,
         output="torque",
-        frames=[to, *(task.frame for task in tasks)],
+        frames=[tasks[0].axes, *(task.frame for task in tasks)],
         needs_inertia=False,
         wrench=(6,) if single else (len(tasks), 6),
     )
@@ -332,12 +348,16 @@ def _of_task(
     rows = chosen_axes(position, "position") + chosen_axes(rotation, "rotation")
     if not any(rows):
         raise ModelError(f"{question} must ask for a direction or a rotation.")
-    task = TwistRows(cell.frame(frame), cell.frame(axes), rows)
+
+    def task_in(cell: Workcell) -> TwistRows:
+        return TwistRows(cell.frame(frame), cell.frame(axes), rows)
+
+    task = task_in(cell)
     checked = options_of(cell, options)
     checked.check_regular()
 
     def of_bodies(bodies: Multibody) -> Any:
-        return equations(bodies, task)
+        return equations(bodies, task_in(bodies.tree.cell))
 
     return checked.kernel(
         (question, task),

@@ -34,6 +34,7 @@ __all__ = [
     "inverse_dynamics",
     "inverse_dynamics_derivatives",
     "mass_matrix",
+    "torque_rates",
 ]
 
 
@@ -62,6 +63,9 @@ def inverse_dynamics(cell: Workcell, **options: Unpack[Options]) -> AnyKernel:
             [rad/s], in the axes of the world; of torques, a force [N] on its origin
             and a moment [N m].
             `dtype`, float64 or float32.
+            `parameters`, names of numbers of the cell, such as `forearm.inertia.m` or
+            `elbow.dynamics.damping`, which are an input p of shape (..., k) behind q;
+            see `cell.parameters`.
 
     Returns:
         A kernel of three (..., n) -> (..., n) [N m or N].
@@ -167,7 +171,8 @@ def inverse_dynamics_derivatives(
 
     Returns:
         A kernel of three (..., n) -> three (..., n, n) [N m/rad, N m s/rad, kg m^2,
-        and the like for lengths].
+        and the like for lengths]. With `parameters` there is a fourth, dtau/dp,
+        (..., n, k).
 
     Raises:
         ModelError: As for `inverse_dynamics`.
@@ -177,7 +182,24 @@ def inverse_dynamics_derivatives(
         "inverse_dynamics_derivatives",
         derivatives.inverse_dynamics_derivatives,
         ("qd", "qdd"),
-        output=("by_q", "by_qd", "by_qdd"),
+        output=("by_q", "by_qd", "by_qdd", *_by_parameters(options)),
+    )
+
+
+def torque_rates(cell: Workcell, **options: Unpack[Options]) -> AnyKernel:
+    """Return the kernel of the last of `inverse_dynamics_derivatives` alone: dtau/dp.
+
+    Arguments are as for `inverse_dynamics`, with k `parameters`.
+
+    Returns:
+        A kernel of (..., n), (..., k), (..., n), (..., n) -> (..., n, k).
+    """
+    return options_of(cell, options).kernel(
+        "torque_rates",
+        derivatives.torque_rates,
+        ("qd", "qdd"),
+        output="by_parameters",
+        needs_inertia=False,
     )
 
 
@@ -195,7 +217,7 @@ def forward_dynamics_derivatives(
 
     Returns:
         A kernel of three (..., n) -> three (..., n, n) [1/s^2, 1/s, 1/(kg m^2), and the
-        like for lengths].
+        like for lengths]. With `parameters` there is a fourth, dqdd/dp, (..., n, k).
 
     Raises:
         ModelError: As for `forward_dynamics`.
@@ -207,8 +229,12 @@ def forward_dynamics_derivatives(
         "forward_dynamics_derivatives",
         derivatives.forward_dynamics_derivatives,
         ("qd", "torque"),
-        output=("by_q", "by_qd", "by_torque"),
+        output=("by_q", "by_qd", "by_torque", *_by_parameters(options)),
     )
+
+
+def _by_parameters(options: Options) -> tuple[str, ...]:
+    return ("by_parameters",) if options.get("parameters") else ()
 
 
 def inertial_regressor(

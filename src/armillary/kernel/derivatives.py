@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import import_module
 from typing import Any, Final, Literal, Protocol
 
 import numpy as np
@@ -18,12 +19,15 @@ __all__ = [
     "Differentiable",
     "Mode",
     "derivative_program",
+    "named",
+    "opened",
     "summed",
     "with_batch_first",
 ]
 
 Mode = Literal["jvp", "vjp"]
 
+LIBRARIES: Final = {"jax": "JAX", "torch": "torch"}
 TRANSFORMED: Final = {"jvp": tangent_program, "vjp": cotangent_program}
 
 
@@ -183,6 +187,32 @@ def _compiled(derivative: Derivative) -> Differentiable:
     kernel = derivative.kernel
     names = [kernel.program.inputs[k].name for k in derivative.inputs]
     return kernel.jvp(names) if derivative.mode == "jvp" else kernel.vjp(names)
+
+
+def opened(kernel: Differentiable, module: str, extra: str) -> tuple[Any, Derivative]:
+    """Return a module of a library, and what its function of a kernel asks.
+
+    extra: What installs the library, and the name of the method of kernels.
+
+    Raises:
+        KernelError: It is not installed, or the kernel is not one of a Program.
+    """
+    try:
+        library = import_module(module)
+    except ImportError as error:
+        raise KernelError(
+            f"kernel.{extra}() needs {LIBRARIES[extra]}: pip install "
+            f"'armillary[{extra}]'."
+        ) from error
+    kernel.vjp()  # raises of a pipeline, and compiles what `grad` asks for
+    return library, Derivative(kernel)
+
+
+def named(function: Callable[..., Any], kernel: Differentiable) -> Callable[..., Any]:
+    """Return a function that is called and documented as its kernel is."""
+    function.__name__ = function.__qualname__ = kernel.program.name
+    function.__doc__ = kernel.__doc__
+    return function
 
 
 def with_batch_first(

@@ -9,10 +9,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from armillary.errors import KernelError
 from armillary.kernel.derivatives import (
     Derivative,
     Differentiable,
+    named,
+    opened,
     summed,
     with_batch_first,
 )
@@ -29,23 +30,14 @@ def jax_function(kernel: Differentiable) -> Callable[..., Any]:
     Raises:
         KernelError: JAX is not installed, or the kernel is not one of a Program.
     """
-    try:
-        jnp: Any = import_module("jax.numpy")
-    except ImportError as error:
-        raise KernelError(
-            "kernel.jax() needs JAX: pip install 'armillary[jax]'."
-        ) from error
-    kernel.vjp()  # raises of a pipeline, and compiles what `grad` asks for
-    question, name = Derivative(kernel), kernel.program.name
+    jnp, question = opened(kernel, "jax.numpy", "jax")
     primitive = _primitive()
 
     def function(*inputs: Any) -> Any:
         results = primitive.bind(*map(jnp.asarray, inputs), question=question)
         return results[0] if len(results) == 1 else tuple(results)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = kernel.__doc__
-    return function
+    return named(function, kernel)
 
 
 @cache

@@ -9,10 +9,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from armillary.errors import KernelError, ShapeError
+from armillary.errors import ShapeError
 from armillary.kernel.derivatives import (
     Derivative,
     Differentiable,
+    named,
+    opened,
     summed,
     with_batch_first,
 )
@@ -26,14 +28,7 @@ def torch_function(kernel: Differentiable) -> Callable[..., Any]:
     Raises:
         KernelError: torch is not installed, or the kernel is not one of a Program.
     """
-    try:
-        torch: Any = import_module("torch")
-    except ImportError as error:
-        raise KernelError(
-            "kernel.torch() needs torch: pip install 'armillary[torch]'."
-        ) from error
-    kernel.vjp()  # raises of a pipeline, and compiles what `grad` asks for
-    question, name = Derivative(kernel), kernel.program.name
+    torch, question = opened(kernel, "torch", "torch")
     call = _function()
     dtype = getattr(torch, kernel.dtype.name)
 
@@ -44,10 +39,8 @@ def torch_function(kernel: Differentiable) -> Callable[..., Any]:
         results = call.apply(question, *tensors)
         return results[0] if len(results) == 1 else results
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = kernel.__doc__
     # The compiler of torch would trace NumPy; it goes on behind the call.
-    return torch.compiler.disable(function)
+    return torch.compiler.disable(named(function, kernel))
 
 
 @cache

@@ -11,7 +11,7 @@ import numpy as np
 from armillary.errors import NotCompiled
 from armillary.kernel.python_kernel import PythonProgram
 from armillary.kinematics.joint_vector import with_numbers
-from armillary.model.cell_parameters import CellParameter
+from armillary.model.cell_parameters import CellParameter, followed
 from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
 from armillary.model.tree import Base, Tree
@@ -173,8 +173,8 @@ class Inputs(NamedTuple):
         changes: dict[int, Base] = {}
         for m, matrix in zip((*self.bases, *self.free), poses, strict=True):
             base = tree.bases[m]
-            frame = base.frame._replace(pose=Pose.from_matrix(matrix))
-            changes[m] = base._replace(frame=frame)
+            pose = followed(tree.cell, base.on, Pose.from_matrix(matrix))
+            changes[m] = base._replace(frame=base.frame._replace(pose=pose))
         return tree.attached(changes), whole
 
 

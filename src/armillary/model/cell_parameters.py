@@ -11,6 +11,8 @@ A name leads from a joint, link, frame or manipulator to a number of it:
 | `tool0.rz` | a correction of a named frame, or of a link that does not move |
 | `ur5e.mount.x` | a correction of where a manipulator stands |
 | `drive.length`, `foot1-ball1.length` | of a rod, by its name or that of its frames |
+| `forearm.inertia.m`, `.h_x`, `.I_xy` | of a link, in the order of its `parameters` |
+| `elbow.dynamics.damping` | of a joint's motor, friction or spring |
 
 A pose has six numbers, a twist that is added behind it: X exp(x, y, z, rx, ry, rz), in
 the pose's own axes [m and rad]. They are 0 in the model as it is, so that no chart of
@@ -29,6 +31,7 @@ import numpy as np
 from armillary.errors import ModelError, quote, unknown
 from armillary.model.fields import kept
 from armillary.model.joint import Joint
+from armillary.model.joint_dynamics import JointDynamics
 from armillary.model.loops.loop import Closure, Rod
 from armillary.model.varied_joint import (
     SIX,
@@ -40,6 +43,7 @@ from armillary.model.varied_joint import (
     unchecked,
 )
 from armillary.model.workcell import Workcell
+from armillary.spatial.inertia import INERTIAL, SpatialInertia
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.trace import Traced
 
@@ -47,6 +51,7 @@ __all__ = [
     "CellParameter",
     "all_parameters",
     "drive_offsets",
+    "followed",
     "named_parameters",
     "parameters",
     "values_in",
@@ -55,8 +60,11 @@ __all__ = [
 ]
 
 OFFSET: Final = "offset"
+INERTIA: Final = "inertia"
+DYNAMICS: Final = "dynamics"
 
 VALUES: Final = "values of parameters"
+NOMINAL: Final = "cell without parameters"
 
 STRUCTURE: Final = {
     "cell": ("index", "owners", "starts"),
@@ -74,8 +82,8 @@ class CellParameter(NamedTuple):
     Attributes:
         name: Qualified, such as `ur5e/elbow.precursor.x`.
         path: The fields and places that lead from the cell to it, or to its pose.
-        component: Which number of a twist behind that pose it is; `offset` of a joint's
-            coordinate, whose link `path` leads to; or nothing.
+        component: Which number of a twist behind that pose it is, or of that inertia;
+            `offset` of a joint's coordinate, whose link `path` leads to; or nothing.
         value: Its value in the cell.
     """
 
@@ -162,7 +170,10 @@ class _Names:
             steps = tuple(rest.split(".")) if rest else ()
             if not owner and thing in cell.index and steps[:1] == ("mount",):
                 return self._of_mount(thing, steps[1:], name)
-            places = [*self._places(owner, thing), *self._rods(owner, thing, steps)]
+            if steps[:1] == (INERTIA,):
+                places = self._links(owner, thing)
+            else:
+                places = [*self._places(owner, thing), *self._rods(owner, thing, steps)]
             if len(places) > 1:
                 raise ModelError(
                     f"Parameter {quote(name)} is not unique: several manipulators have "
@@ -171,6 +182,10 @@ class _Names:
                 )
             if places:
                 return self._of_place(places[0], steps, name)
+        thing, is_inertia, _ = bare.partition(f".{INERTIA}")
+        if is_inertia:
+            links = [x.name for m in self._cell.manipulators for x in m.links]
+            raise unknown("link", thing, links)
         raise unknown("parameter", name, self._known())
 
     def _known(self) -> list[str]:
@@ -198,6 +213,16 @@ class _Names:
                     if frame.name == thing and not named:
                         found.append(("manipulators", m, "links", k, "frames", f))
         return found
+
+    def _links(self, owner: str, thing: str) -> list[Path]:
+        """Return the paths to links of a name, whose inertia is asked for."""
+        return [
+            ("manipulators", m, "links", k)
+            for m, manipulator in enumerate(self._cell.manipulators)
+            if owner in {"", manipulator.name}
+            for k, link in enumerate(manipulator.links)
+            if link.name == thing
+        ]
 
     def _rods(self, owner: str, thing: str, steps: Sequence[str]) -> list[Path]:
         """Return the paths to rods whose length is asked for."""
@@ -243,6 +268,9 @@ class _Names:
             frame = part_at(self._cell, path).name
             return self._end((*path, "pose"), f"{owner}/{frame}", steps, name)
         full = f"{owner}/{link.coordinate}"
+        if steps[:1] == (INERTIA,):
+            label = f"{owner}/{link.name}.{INERTIA}"
+            return _of_inertia((*path, INERTIA), link.inertia, label, steps[1:])
         if not steps:
             fields = (
                 field
@@ -263,6 +291,19 @@ class _Names:
             return self._end((*path, "joint", first), f"{full}.{first}", rest, name)
         if first == OFFSET and not rest and link.moves and not link.inputs:
             return [CellParameter(f"{full}.{OFFSET}", path, OFFSET, 0.0)]
+        if first == DYNAMICS and link.has_coordinate:
+            fields = JointDynamics.__struct_fields__
+            if len(rest) > 1 or any(step not in fields for step in rest):
+                raise unknown("number of a joint's dynamics", ".".join(rest), fields)
+            return [
+                CellParameter(
+                    f"{full}.{DYNAMICS}.{field}",
+                    (*path, DYNAMICS, field),
+                    "",
+                    getattr(link.dynamics, field),
+                )
+                for field in (rest or fields)
+            ]
         if first == "coupling" and link.coupling is not None:
             place = (*path, "coupling")
             fields = ("multiplier", "offset")
@@ -279,8 +320,8 @@ class _Names:
             ]
         known = [*link.joint.__struct_fields__]
         known += [OFFSET] if link.moves and not link.inputs else SIX * (not link.moves)
-        if link.coupling is not None:
-            known.append("coupling")
+        known += [DYNAMICS] if link.has_coordinate else []
+        known += ["coupling"] if link.coupling is not None else []
         raise unknown("part", first, known, owner=f"parameter {quote(name)}")
 
     def _end(
@@ -317,6 +358,29 @@ class _Names:
             f"Parameter {quote(name)} is {quote(value)}, which is not a number, a pose "
             "or a list of numbers."
         )
+
+
+def _of_inertia(
+    path: Path, inertia: SpatialInertia | None, label: str, steps: Sequence[str]
+) -> list[CellParameter]:
+    """Return the numbers of a link's inertia; of an unknown one they are 0."""
+    if len(steps) > 1 or any(step not in INERTIAL for step in steps):
+        raise unknown("number of an inertia", ".".join(steps), INERTIAL)
+    numbers = (inertia or SpatialInertia.zero()).parameters
+    return [
+        CellParameter(f"{label}.{name}", path, name, cast(float, number))
+        for name, number in zip(INERTIAL, numbers, strict=True)
+        if not steps or name in steps
+    ]
+
+
+def _with_numbers(
+    inertia: SpatialInertia | None, numbers: Mapping[str, Any]
+) -> SpatialInertia:
+    """Return an inertia with other values of some of its numbers, by name."""
+    known = (inertia or SpatialInertia.zero()).parameters
+    pairs = zip(INERTIAL, known, strict=True)
+    return SpatialInertia.from_parameters([numbers.get(*each) for each in pairs])
 
 
 def _is_rod(loop: Closure | Rod, name: str = "") -> bool:
@@ -368,6 +432,14 @@ def _by_place(
     return corrections, numbers
 
 
+def _changed(cell: Workcell, path: Path, numbers: Mapping[str, Any]) -> Any:
+    """Return a pose that is corrected, or an inertia with other numbers."""
+    part = part_at(cell, path)
+    if path[-1] == INERTIA:
+        return _with_numbers(part, numbers)
+    return corrected(part, numbers)
+
+
 def varied_cell(
     cell: Workcell, parameters: Sequence[CellParameter], values: Sequence[Traced]
 ) -> Workcell:
@@ -387,7 +459,7 @@ def varied_cell(
         if path[4:5] == ("joint",) and path[5:] != ("precursor",):
             numbers |= {(*path, name): value for name, value in correction.items()}
             continue
-        changes[path] = corrected(part_at(cell, path), correction)
+        changes[path] = _changed(cell, path, correction)
     for path, number in numbers.items():
         if "joint" in path:
             k = path.index("joint") + 1
@@ -399,7 +471,7 @@ def varied_cell(
         precursor = changes.pop((*path, "precursor"), joint.precursor)
         changes[path] = VariedJoint(joint, precursor, [*inner], [*inner.values()])
     varied = changed_parts(cell, changes, unchecked)
-    vars(varied)[VALUES] = tuple(values)
+    vars(varied)[VALUES], vars(varied)[NOMINAL] = tuple(values), cell
     for name in STRUCTURE["cell"]:
         vars(varied)[name] = getattr(cell, name)
     for old, new in zip(cell.manipulators, varied.manipulators, strict=True):
@@ -410,8 +482,23 @@ def varied_cell(
 
 
 def values_in(varied: Workcell) -> tuple[Traced, ...]:
-    """Return the traced values of the parameters of a varied cell."""
-    return vars(varied)[VALUES]
+    """Return the traced values of the parameters of a varied cell; none of another."""
+    return vars(varied).get(VALUES, ())
+
+
+def followed(cell: Workcell, frame: str, pose: Pose) -> Pose:
+    """Return a pose in a link, as what is attached to a frame of it moves with that.
+
+    Args:
+        cell: A varied cell, or any other, in which frames are where they are.
+        frame: The name of the frame.
+        pose: In the link, where the frame is in the cell without parameters.
+    """
+    nominal = vars(cell).get(NOMINAL)
+    if nominal is None:
+        return pose
+    was, now = nominal.frame(frame).pose, cell.frame(frame).pose
+    return pose if now is was else now @ was.inverse() @ pose
 
 
 def drive_offsets(
@@ -431,8 +518,8 @@ def parameters(cell: Workcell, names: Sequence[str] | None = None) -> dict[str, 
     Args:
         cell: What has them.
         names: Each stands for one number, such as `elbow.alpha`, or for all behind it:
-            `elbow.precursor` for six, `elbow` for all of a joint. By default all that
-            joints, frames and mounts have.
+            `elbow.precursor` for six, `elbow` for all that decide poses of a joint. By
+            default all that decide poses: of joints, frames and mounts.
 
     Returns:
         The value of each: a number's own [m, rad or its unit]; those of poses are 0,
@@ -486,9 +573,8 @@ def with_parameters(
     corrections, plain = _by_place(parameters, numbers)
     changes: dict[Path, Any] = dict(plain)
     for path, correction in corrections.items():
-        if OFFSET in correction:
-            continue
-        changes[path] = corrected(part_at(cell, path), correction)
+        if OFFSET not in correction:
+            changes[path] = _changed(cell, path, correction)
     changed = changed_parts(cell, changes)
     # Offsets come last: the motion they are along is that of the new fields.
     turns: dict[Path, Any] = {}

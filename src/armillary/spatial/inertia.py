@@ -35,12 +35,18 @@ from armillary.spatial.vector import (
 from armillary.trace import Traced
 
 __all__ = [
+    "INERTIAL",
     "InertiaFault",
     "SpatialInertia",
     "VelocityInertia",
 ]
 
 TOLERANCE: Final = 1e-6
+INERTIAL: Final = (
+    *("m", "h_x", "h_y", "h_z"),
+    *("I_xx", "I_xy", "I_yy", "I_xz", "I_yz", "I_zz"),
+)
+"""The names of `SpatialInertia.parameters`, in their order."""
 POINT: Final = 1e-20  # what rounding may leave of the moments of a point [kg m^2 / kg]
 
 

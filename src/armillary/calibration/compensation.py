@@ -1,0 +1,336 @@
+"""What a calibration gives controllers that cannot take all of its numbers.
+
+A controller that knows the nominal robot alone puts the real one where it shall be if
+its joints go to q + dq in place of q, where the real robot has the pose that the
+nominal one has at q; or if it is asked for the nominal pose of q + dq.
+`CorrectionTable` has dq at a grid of joint positions. `DHTable` is the geometry as
+controllers of arms take it, by Denavit and Hartenberg's parameters.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.calibration.measurement import numbers_in_rows
+from armillary.calibration.measurements import rotation_vectors
+from armillary.cell.cell import Cell
+from armillary.errors import ModelError, quote
+from armillary.ik.closed_forms.dh_from_axes import arm_of
+from armillary.ik.closed_forms.family import NotApplicable
+from armillary.ik.closed_forms.screw_axes import chain_of
+from armillary.kinematics.kernels import selection_of
+from armillary.model.mount import WORLD
+from armillary.model.tree import Tree
+from armillary.replaced_file import replacing
+from armillary.spatial.pose import Pose
+
+__all__ = ["CorrectionTable", "DHRow", "DHTable", "correction_table", "dh_table"]
+
+Array = npt.NDArray[np.float64]
+
+STEPS: Final = 8
+"""Of Newton's method; errors of a hundredth need three."""
+SINGULAR: Final = 1e-6
+"""Directions in which joints move the frame less than this do not count."""
+MOST_ROWS: Final = 1_000_000
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CorrectionTable:
+    """Corrections of joint positions on a grid; between its points they are linear.
+
+    Attributes:
+        nominal: The cell as the controller knows it.
+        real: The calibrated cell.
+        frame: The frame that is to be where the nominal one is.
+        relative_to: In which frame.
+        joints: Names of the joints of the grid.
+        axes: The positions of each of them, ascending [m or rad].
+        corrections: dq of all joints at each point, shape (k_1, ..., k_m, n).
+        error: How far the frame is from where it shall be in the middle of the cells of
+            the grid, at most [m].
+        error_rotation: And how far it is turned [rad].
+    """
+
+    nominal: Cell
+    real: Cell
+    frame: str
+    relative_to: str
+    joints: tuple[str, ...]
+    axes: tuple[Array, ...]
+    corrections: Array
+    error: float
+    error_rotation: float
+
+    def __repr__(self) -> str:
+        sizes = " x ".join(str(len(axis)) for axis in self.axes)
+        return (
+            f"<CorrectionTable of {quote(self.frame)}, {sizes} points, "
+            f"{self.error:.2g} m>"
+        )
+
+    def at(self, q: npt.ArrayLike) -> Array:
+        """Return corrected joint positions, shape (..., n).
+
+        Args:
+            q: Positions of all joints [m or rad], shape (..., n). Beyond the grid the
+                corrections of its faces count.
+        """
+        rows = np.asarray(q, np.float64)
+        return rows + self._interpolated(rows)
+
+    def target(self, q: npt.ArrayLike) -> Array:
+        """Return what a controller that solves for joints itself is asked for.
+
+        Args:
+            q: Positions of all joints at which the nominal frame is where the real one
+                shall be, shape (..., n).
+
+        Returns:
+            Poses of the frame, shape (..., 4, 4).
+        """
+        fk: Any = self.nominal.fk(self.frame, relative_to=self.relative_to)
+        return fk(self.at(q))
+
+    def _interpolated(self, q: Array) -> Array:
+        """Return corrections by the 2^m points around each row."""
+        places: list[npt.NDArray[np.intp]] = []
+        shares: list[Array] = []
+        for name, axis in zip(self.joints, self.axes, strict=True):
+            x = np.clip(q[..., self.nominal.joint(name)], axis[0], axis[-1])
+            k = np.clip(np.searchsorted(axis, x, side="right") - 1, 0, len(axis) - 2)
+            places.append(k)
+            shares.append((x - axis[k]) / (axis[k + 1] - axis[k]))
+        total = np.zeros_like(q)
+        for corner in itertools.product((0, 1), repeat=len(places)):
+            weight = np.ones(q.shape[:-1])
+            for side, share in zip(corner, shares, strict=True):
+                weight = weight * (share if side else 1.0 - share)
+            at = tuple(k + side for k, side in zip(places, corner, strict=True))
+            total += weight[..., np.newaxis] * self.corrections[at]
+        return total
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write a CSV file: a line for each point, its position and all corrections.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        names = [*self.joints, *(f"d_{name}" for name in self.nominal.joint_names)]
+        points = np.stack(np.meshgrid(*self.axes, indexing="ij"), axis=-1)
+        rows = np.concatenate([points, self.corrections], axis=-1)
+        _write_csv(path, names, rows.reshape(-1, len(names)).tolist())
+
+
+def correction_table(
+    nominal: Cell,
+    real: Cell,
+    frame: str,
+    axes: Mapping[str, npt.ArrayLike],
+    *,
+    q: npt.ArrayLike | None = None,
+    relative_to: str = WORLD,
+) -> CorrectionTable:
+    """Return the corrections with which the nominal robot does what the real one shall.
+
+    Args:
+        nominal: The cell as the controller knows it.
+        real: The calibrated cell.
+        frame: The frame that counts.
+        axes: The positions of joints of the grid [m or rad], two or more of each,
+            ascending.
+        q: Where all other joints are, shape (n,), at home by default; not near a
+            singular position, where corrections are large.
+        relative_to: In which frame it counts.
+
+    Raises:
+        UnknownName: A frame or a joint does not exist.
+        ModelError: Positions do not ascend, there are too many points; or the real
+            robot cannot be where the nominal one is, such as one of five joints.
+    """
+    listed = tuple(axes)
+    lines = tuple(
+        numbers_in_rows(axes[name], (), "positions", f"axis {quote(name)}")
+        for name in listed
+    )
+    for name, line in zip(listed, lines, strict=True):
+        if len(line) < 2 or (np.diff(line) <= 0.0).any():
+            raise ModelError(
+                f"The positions of {quote(name)} must be two or more, ascending."
+            )
+    if not listed or math.prod(map(len, lines)) > MOST_ROWS:
+        raise ModelError(
+            f"A table needs one joint at least, and at most {MOST_ROWS} points."
+        )
+    columns = [nominal.joint(name) for name in listed]
+    others = np.array(nominal.home.q if q is None else q, np.float64)
+    if others.shape != (len(nominal.joint_names),):
+        raise ModelError(
+            f"q= has the positions of all {len(nominal.joint_names)} joints, not the "
+            f"shape {others.shape}."
+        )
+
+    def rows(places: Sequence[Array]) -> Array:
+        points = np.stack(np.meshgrid(*places, indexing="ij"), axis=-1)
+        found = np.zeros((*points.shape[:-1], len(others))) + others
+        found[..., columns] = points
+        return found
+
+    wanted: Any = nominal.fk(frame, relative_to=relative_to)
+    found: Any = real.fk(frame, relative_to=relative_to)
+    slopes: Any = real.jacobian(frame, relative_to=relative_to)
+    at: Array = rows(lines)
+    dq = np.zeros_like(at)
+    target = wanted(at)
+    for _ in range(STEPS):
+        J: Array = slopes(at + dq)
+        inverse = np.linalg.pinv(J, rcond=SINGULAR).astype(np.float64)
+        dq = dq + np.einsum("...ij,...j->...i", inverse, _twist(found(at + dq), target))
+    left: Any = np.abs(_twist(found(at + dq), target)).max(axis=-1)
+    if not (left < 1e-6).all():
+        where = np.unravel_index(
+            int(np.argmax(np.nan_to_num(left, nan=1e9))), left.shape
+        )
+        place = quote(np.array(at[where]).round(4).tolist())
+        raise ModelError(
+            f"The real {quote(frame)} cannot be where the nominal one is at "
+            f"{place}: it stays {left[where]:.2g} m or rad away. "
+            "Joints may be too few, or near a singular position."
+        )
+    table = CorrectionTable(
+        nominal=nominal,
+        real=real,
+        frame=frame,
+        relative_to=relative_to,
+        joints=listed,
+        axes=lines,
+        corrections=dq,
+        error=0.0,
+        error_rotation=0.0,
+    )
+    middle = rows([0.5 * (line[1:] + line[:-1]) for line in lines])
+    off = _twist(found(table.at(middle)), wanted(middle))
+    sizes = [np.linalg.norm(x, axis=-1).max() for x in (off[..., :3], off[..., 3:])]
+    return replace(table, error=float(sizes[0]), error_rotation=float(sizes[1]))
+
+
+def _twist(X: Array, target: Array) -> Array:
+    """Return what leads from poses to targets, in the axes of both, shape (..., 6)."""
+    R = target[..., :3, :3] @ np.swapaxes(X[..., :3, :3], -1, -2)
+    turned = rotation_vectors(R.reshape(-1, 3, 3)).reshape(*X.shape[:-2], 3)
+    return np.concatenate([target[..., :3, 3] - X[..., :3, 3], turned], axis=-1)
+
+
+class DHRow(NamedTuple):
+    """A joint and the link behind it: Rz(theta + sign q) Tz(d) Tx(a) Rx(alpha).
+
+    Attributes:
+        joint: Its name.
+        sign: Whether it turns as the table says, 1, or the other way, -1.
+        theta: Offset of its angle [rad].
+        d: Along its axis [m].
+        a: Along the common normal with the next axis [m].
+        alpha: The angle between the axes [rad].
+    """
+
+    joint: str
+    sign: float
+    theta: float
+    d: float
+    a: float
+    alpha: float
+
+
+class DHTable(NamedTuple):
+    """An arm by Denavit and Hartenberg's parameters, in their original order (Paul's).
+
+    T = base K_1 ... K_n tool, with K of each row.
+
+    Attributes:
+        base: The frame in front of the first axis.
+        rows: Of joints that turn.
+        tool: The frame behind the last one.
+    """
+
+    base: Pose
+    rows: tuple[DHRow, ...]
+    tool: Pose
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write a CSV file: lines of joints between those of the base and the tool.
+
+        These two have their x, y, z [m] and roll, pitch, yaw [rad] in place of numbers
+        of joints, in the last six columns.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        names = [*DHRow._fields, "x", "y", "z", "roll", "pitch", "yaw"]
+        blank = [""] * 6
+        lines: list[list[Any]] = [["base", *blank[1:], *_numbers(self.base)]]
+        lines += ([*row, *blank] for row in self.rows)
+        lines.append(["tool", *blank[1:], *_numbers(self.tool)])
+        _write_csv(path, names, lines)
+
+
+def dh_table(cell: Cell, frame: str, *, relative_to: str = WORLD) -> DHTable:
+    """Return the parameters of the joints that carry a frame, from their axes.
+
+    They follow from where axes are, whatever the joints are called. Where axes are
+    nearly parallel d becomes large, as in the files of vendors.
+
+    Args:
+        cell: What has the arm.
+        frame: The frame behind it.
+        relative_to: The frame in front of it.
+
+    Raises:
+        UnknownName: A frame does not exist.
+        ModelError: A joint between them does not turn about a line, follows another, or
+            has the axis of its neighbour.
+    """
+    workcell = cell.workcell
+    tree = Tree.of(workcell)
+    ends = workcell.frame(frame), workcell.frame(relative_to)
+    moving = tree.moving_joints(tree.between(list(ends)))
+    names = [workcell.joint_names[k] for k in sorted(moving)]
+    try:
+        chain = chain_of(tree, *ends, selection_of(workcell, names))
+        turns = [screw.turns for screw in chain.screws]
+        if not (turns and all(turns)):
+            raise NotApplicable("a joint slides, or none turns")
+        arm = arm_of(chain)
+    except NotApplicable as error:
+        raise ModelError(
+            f"The joints that carry {quote(frame)} have no table of Denavit and "
+            f"Hartenberg's parameters: {error}."
+        ) from error
+    rows: list[DHRow] = []
+    for k, drive in enumerate(arm.drives):
+        numbers = (0.0, 0.0, 0.0)
+        if k < len(arm.links):
+            link = arm.links[k]
+            numbers = link.d, link.a, math.atan2(link.sin, link.cos)
+        rows.append(DHRow(names[drive.of], drive.multiplier, drive.offset, *numbers))
+    return DHTable(arm.base, tuple(rows), arm.tool)
+
+
+def _numbers(pose: Pose) -> list[Any]:
+    return [*pose.position, *pose.rpy()]
+
+
+def _write_csv(
+    path: str | os.PathLike[str], names: Sequence[str], rows: Sequence[Sequence[Any]]
+) -> None:
+    lines = [",".join(names)]
+    lines += (",".join(map(str, row)) for row in rows)
+    with replacing(path) as file:
+        file.write(("\n".join(lines) + "\n").encode())
