@@ -49,11 +49,10 @@ def straight_motion(
     if not moves.any():
         return None
     d = np.abs(way[moves])
-    fastest: Array = np.where(way > 0.0, velocity[1], -velocity[0])
-    rates: Array = fastest[moves]
-    both: Array = np.minimum(acceleration[1], -acceleration[0])
-    greatest: Array = both[moves]
-    v, a = float((rates / d).min()), float((greatest / d).min())
+    fastest = np.asarray(np.where(way > 0.0, velocity[1], -velocity[0]), np.float64)
+    rates = fastest[moves]
+    greatest = np.asarray(np.minimum(acceleration[1], -acceleration[0]))[moves]
+    v, a = float(np.min(rates / d)), float(np.min(greatest / d))
     if v * v >= a:
         half = math.sqrt(1.0 / a)
         ends = [half, half]
