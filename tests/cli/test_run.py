@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from belt_cell import READY, TOOL, above, belt_cell, place
 
 import armillary as arm
 from armillary.programs.steps import PTP, Linear, Set, WaitFor
+from belt_cell import READY, TOOL, above, belt_cell, place
 
 
 @pytest.fixture
