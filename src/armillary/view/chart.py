@@ -135,6 +135,22 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
         """
         return _svg(self, width)
 
+    def place(self, time: float, width: float = WIDTH) -> tuple[float, float]:
+        """Return where an instant is from the left, and how high the chart is [pixels].
+
+        Args:
+            time: The instant [s].
+            width: How wide the chart is [pixels].
+        """
+        rows = len(colours_of(step.manipulator for step in self.steps))
+        height = TOP + ROW * (rows + len(self.signals)) + 28.0
+        return self.axis(width).at(min(max(time, 0.0), self.end)), height
+
+    def axis(self, width: float) -> TimeAxis:
+        """Return the axis of time of a chart of a width [pixels]."""
+        left = min(LEFT, 0.25 * width)
+        return TimeAxis(left, (width - left - RIGHT) / self.end)
+
 
 def colours_of(manipulators: Iterable[str]) -> dict[str, str]:
     """Return the colour of each manipulator, in their order; names may come twice."""
@@ -160,12 +176,12 @@ class TimeAxis(NamedTuple):
 
 def _svg(chart: Chart, width: float) -> str:
     colours = colours_of(step.manipulator for step in chart.steps)
-    height = TOP + ROW * (len(colours) + len(chart.signals)) + 28.0
-    left = min(LEFT, 0.25 * width)
-    axis = TimeAxis(left, (width - left - RIGHT) / chart.end)
+    axis = chart.axis(width)
+    left = axis.left
+    end, height = chart.place(chart.end, width)
     lines = [
         f'<svg viewBox="0 0 {width:.0f} {height:.0f}" role="img" class="chart" '
-        f'data-left="{left:.2f}" data-right="{axis.at(chart.end):.2f}" '
+        f'data-left="{left:.2f}" data-right="{end:.2f}" '
         f'data-end="{chart.end!r}">',
         f"<title>{escaped(chart.title or 'Steps and signals over time')}</title>",
         f"<style>{STYLE}</style>",
