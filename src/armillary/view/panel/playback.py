@@ -36,7 +36,7 @@ class Playback:
         self._shown = session.state
         self._folder: Any = session.server.gui.add_folder("Motion", visible=False)
         self._slider: Any = None
-        self._charts = PanelCharts(session, self._folder, self.go_to)
+        self._charts = PanelCharts(session, self._folder, self._chosen)
         self.time = 0.0
         self.is_playing = False
         with self._folder:
@@ -111,6 +111,10 @@ class Playback:
 
     def _scrubbed(self) -> None:
         self.go_to(float(self._slider.value))
+
+    def _chosen(self, time: float) -> None:
+        self._slider.value = time
+        self.go_to(time)
 
     def go_to(self, time: float) -> None:
         """Pause and show an instant [s]."""
