@@ -11,6 +11,7 @@ import pytest
 import armillary as arm
 from armillary.programs.steps import Appear, Leave, Wait
 from armillary.view.chart import Chart, ChartMark, ChartSignal, ChartStep
+from armillary.view.page import CHART_WIDTH
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -72,7 +73,7 @@ def boxes(seconds: float) -> arm.Timeline:
         Leave(part="box"),
         Wait(seconds=1.0),
     ]
-    return cell_with_box().run(arm.Program({"source": steps}, absent=["box"]))
+    return cell_with_box().run(arm.Program({"source": steps}, absent=("box",)))
 
 
 def test_a_click_goes_to_its_instant(browser: Browser, tmp_path: Path):
@@ -99,12 +100,12 @@ def test_a_click_goes_to_its_instant(browser: Browser, tmp_path: Path):
     assert page.evaluate("armillary.time()") == 1.0
     assert page.evaluate(hidden) == []
     cursor = charts.first.locator("xpath=./*[local-name()='line'][last()]")
-    x, _ = first.played(beside=[second]).charts[0].place(1.0)
+    x, _ = first.played(beside=[second]).charts[0].place(1.0, CHART_WIDTH)
     assert float(cursor.get_attribute("x1") or 0) == pytest.approx(x, abs=0.02)
     box = charts.first.bounding_box()
     assert box is not None
-    wide = box["width"] / 1000.0
-    at, _ = first.played(beside=[second]).charts[0].place(3.5)
+    wide = box["width"] / CHART_WIDTH
+    at, _ = first.played(beside=[second]).charts[0].place(3.5, CHART_WIDTH)
     event = {"clientX": box["x"] + at * wide, "clientY": box["y"] + 2.0}
     charts.first.dispatch_event("click", event)
     assert page.evaluate("armillary.time()") == pytest.approx(3.5, abs=0.02)

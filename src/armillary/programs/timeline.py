@@ -6,7 +6,6 @@ import os
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
 import msgspec
@@ -200,7 +199,7 @@ class Timeline:
         known = sorted({span.name for span in self.spans})
         raise unknown("step", name, known, owner="this timeline")
 
-    @cached_property
+    @property
     def critical_path(self) -> tuple[Span, ...]:
         """Return the spans that decide the duration, from the first to the last one.
 
@@ -226,7 +225,7 @@ class Timeline:
                 k = span.cause
         return tuple(self.spans[k] for k in reversed(path))
 
-    @cached_property
+    @property
     def use(self) -> dict[str, float]:
         """Return the part of the duration during which joints of each task move."""
         total = self.duration or 1.0

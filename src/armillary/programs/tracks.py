@@ -164,7 +164,7 @@ class Track:
         names = start.cell.joint_names
         return Motion.on(
             start,
-            [names[k] for k in self.joints.tolist()],
+            [names[int(k)] for k in self.joints],
             times=np.array(times),
             law=np.stack(laws),
             curve=np.stack(curves),

@@ -57,6 +57,8 @@ __all__ = ["PagePanel", "PageSize", "cell_data", "messages_of", "write_page"]
 SCRIPTS: Final = ("unpack", "pose", "cell", "playback", "charts", "server", "main")
 """The scripts of the page, in the order in which they build on each other."""
 MOST_LINKS: Final = PAGE_LINKS.most
+CHART_WIDTH: Final = 1400.0
+"""Of charts below the scene [pixels]; browsers scale them to the window."""
 GIZMO: Final = "/gizmo"
 """The name of its node."""
 POLICY: Final = (
@@ -187,7 +189,9 @@ def _absences(motion: PlayedMotion, scene: Scene) -> list[dict[str, Any]]:
 
 
 def _charts(motion: PlayedMotion) -> list[dict[str, str]]:
-    return [{"title": each.title, "svg": each.svg()} for each in motion.charts]
+    return [
+        {"title": each.title, "svg": each.svg(CHART_WIDTH)} for each in motion.charts
+    ]
 
 
 def _add_gizmo(scene: Scene) -> None:
