@@ -83,7 +83,7 @@ class Playback:
 
     def show(self, state: State) -> None:
         """Move the slider to the instant that is shown."""
-        if state is not self._shown:  # what people see now is no part of the motion
+        if state is not self._shown:  # people changed it
             self._session.scene.hide(frozenset())
         self._charts.show(self.time)
         if self._slider is not None and self.is_playing:
