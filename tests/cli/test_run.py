@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -69,3 +70,11 @@ def test_what_cannot_be_done_is_printed(run: Any, files: list[str]):
     result = run("run", files[0], "none.json")
     assert result.code == 2
     assert "No such file" in result.err
+
+
+def test_it_writes_a_report(run: Any, files: list[str]):
+    result = run("run", *files, "--acceleration", "8", "--report", "out.html")
+    assert result.code == 0
+    page = Path("out.html").read_text()
+    assert "down" in page and "irb2400/joint_1" in page
+    assert hashlib.sha256(Path("work.json").read_bytes()).hexdigest() in page

@@ -14,17 +14,15 @@ import msgspec
 import pytest
 
 import armillary as arm
+from armillary.programs.clearance import Clearance
 from armillary.programs.report import (
-    Clearance,
     CycleReport,
-    CycleStep,
     FileDigest,
     HandledPart,
     JointLoad,
-    Signal,
     Use,
-    Wait,
 )
+from armillary.view.chart import ChartSignal, ChartStep, ChartWait
 from armillary.view.plan_view import FrameWay, Outline, PlanView
 
 if TYPE_CHECKING:
@@ -39,21 +37,21 @@ def report(name: str = "name", **changes: Any) -> CycleReport:
     outline = Outline(
         manipulator=name, link=name, corners=triangle, lowest=0.0, highest=1.0
     )
-    wait = Wait(start=1.0, end=2.5, what=name)
+    wait = ChartWait(start=1.0, end=2.5, what=name)
     kept: dict[str, Any] = {
         "title": name,
         "cell": name,
         "cycle_time": 4.0,
         "steps": (
-            CycleStep(
+            ChartStep(
                 name=name, manipulator=name, start=0.0, end=1.0, is_critical=True
             ),
-            CycleStep(name=name, manipulator=name, start=1.0, end=4.0, waits=(wait,)),
+            ChartStep(name=name, manipulator=name, start=1.0, end=4.0, waits=(wait,)),
         ),
-        "signals": (Signal(name=name, changes=((0.0, False), (1.0, True))),),
+        "signals": (ChartSignal(name=name, changes=((0.0, False), (1.0, True))),),
         "clearances": (
-            Clearance(pair=(name, name), value=0.25, time=1.0),
-            Clearance(pair=(name, "floor"), value=-0.125, time=2.0, is_proven=True),
+            Clearance(pair=(name, name), distance=0.25, time=1.0, step=name),
+            Clearance(pair=(name, "floor"), distance=-0.125, proven=-0.126, time=2.0),
         ),
         "loads": (
             JointLoad(joint=name, peak=90.0, rms=30.0, limit=120.0, time=1.5),
@@ -93,15 +91,15 @@ class Tags(HTMLParser):
 
 def test_the_page_says_what_the_record_does():
     texts = Tags(report().html).texts
-    for expected in ("4.000 s", "-125.0 mm", "75 %", "75.0 %", "62.5 %", "proven"):
+    for expected in ("4.000 s", "-125.0 mm", "75 %", "75.0 %", "62.5 %", "-126.00"):
         assert expected in texts, expected
     assert "ab" * 32 in texts
-    assert texts.count("-") == 3  # what is not known
+    assert texts.count("-") == 4  # what is not known
     assert "name (1.500 s)" in texts  # what a step waits for
 
 
 def test_bars_are_where_steps_are():
-    (chart,) = re.findall(r'<svg[^>]*class="chart">.*?</svg>', report().html, re.S)
+    (chart,) = re.findall(r'<svg[^>]*class="chart".*?</svg>', report().html, re.S)
     root = ET.fromstring(chart)
     bars = [each for each in root.iter("rect") if each.get("rx") == "3"]
     spans = [(float(b.get("x", 0)), float(b.get("width", 0))) for b in bars]
@@ -183,14 +181,17 @@ def test_digests_are_those_of_files(tmp_path: Path):
         ({"cycle_time": 0.0}, "above 0"),
         ({"cycle_time": math.nan}, "above 0"),
         (
-            {"steps": (CycleStep(name="a", manipulator="b", start=2.0, end=1.0),)},
+            {"steps": (ChartStep(name="a", manipulator="b", start=2.0, end=1.0),)},
             "Step 'a' of 'b'",
         ),
         (
-            {"steps": (CycleStep(name="a", manipulator="b", start=0.0, end=9.0),)},
+            {"steps": (ChartStep(name="a", manipulator="b", start=0.0, end=9.0),)},
             "not within the cycle",
         ),
-        ({"signals": (Signal(name="a", changes=((2.0, 1), (1.0, 0))),)}, "in order"),
+        (
+            {"signals": (ChartSignal(name="a", changes=((2.0, 1), (1.0, 0))),)},
+            "in order",
+        ),
     ],
 )
 def test_times_must_fit(changes: dict[str, Any], message: str):
@@ -200,9 +201,9 @@ def test_times_must_fit(changes: dict[str, Any], message: str):
 
 def test_charts_bear_odd_numbers():
     odd = (
-        Signal(name="a", changes=()),
-        Signal(name="b", changes=((0.0, math.nan), (1.0, math.inf))),
-        Signal(name="c", changes=((0.0, -3.0), (1.0, -1.0))),
+        ChartSignal(name="a", changes=()),
+        ChartSignal(name="b", changes=((0.0, math.nan), (1.0, math.inf))),
+        ChartSignal(name="c", changes=((0.0, -3.0), (1.0, -1.0))),
     )
     for cycle in (1e-6, 0.7, 1e7):
         made = report(cycle_time=cycle, steps=(), signals=())

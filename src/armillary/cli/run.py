@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 
 from armillary.cell.cell import Cell
@@ -62,6 +63,7 @@ NAME_WIDTH: Final = 40
             "no joint needs more torque or force than its limit",
             action="store_true",
         ),
+        option("--report FILE", "write a page about the cycle, HTML"),
         *STATE,
         JSON,
     ),
@@ -81,6 +83,9 @@ def run(options: argparse.Namespace) -> int:
     clearance = timeline.clearance() if options.clearance is not None else None
     loads = timeline.loads() if options.efforts else None
     broken = [*_broken(timeline, clearance, loads, options)]
+    if options.report is not None:
+        files = [path for path in (options.file, options.program) if path != "-"]
+        timeline.report(files=files).write(options.report)
     if options.json:
         print(json.dumps(_object(cell, timeline, clearance, loads, broken)))
     else:
@@ -164,14 +169,19 @@ def _object(
         "failed": broken,
         "duration": timeline.duration,
         "steps": [
-            {**span._asdict(), "end": finite([span.end])[0]} for span in timeline.spans
+            {
+                name: finite([value])[0] if name == "end" else value
+                for name, value in span._asdict().items()
+                if name != "step"
+            }
+            for span in timeline.spans
         ],
         "signals": [change._asdict() for change in timeline.signals],
         "use": timeline.use,
         "clearance": None
         if clearance is None
         else {
-            **clearance._asdict(),
+            **msgspec.structs.asdict(clearance),
             "distance": finite([clearance.distance])[0],
             "proven": finite([clearance.proven])[0],
         },

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -41,11 +42,13 @@ MOST: Final = 4_000_000
 ROUNDING: Final = 1e-9
 """Of distances [m]."""
 
+UNPROVEN: Final = -math.inf
+
 GOLDEN: Final = 0.5 * (math.sqrt(5.0) - 1.0)
 SECTIONS: Final = 60
 
 
-class Clearance(NamedTuple):
+class Clearance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How near links come during a recording.
 
     Attributes:
@@ -60,10 +63,15 @@ class Clearance(NamedTuple):
     """
 
     distance: float
-    proven: float
-    pair: tuple[str, str]
-    time: float
-    step: str
+    pair: tuple[str, str] = ("", "")
+    time: float = 0.0
+    step: str = ""
+    proven: float = UNPROVEN
+
+    def __post_init__(self) -> None:
+        """Let JSON, which has no infinities, leave out what is not proven."""
+        if self.proven == UNPROVEN:
+            msgspec.structs.force_setattr(self, "proven", UNPROVEN)
 
     @property
     def is_free(self) -> bool:
@@ -83,7 +91,7 @@ def clearance(recording: Recording, *, tolerance: float = 1e-5) -> Clearance:
         if found < best:
             best, where = found, time
     if best == math.inf:
-        return Clearance(math.inf, math.inf, ("", ""), 0.0, "")
+        return Clearance(distance=math.inf, proven=math.inf)
     # Of two states that meet at an instant, the pair is that of the nearer one.
     nearest = min(
         (
@@ -95,7 +103,7 @@ def clearance(recording: Recording, *, tolerance: float = 1e-5) -> Clearance:
         default=None,
     )
     pair = ("", "") if nearest is None else nearest.links
-    return Clearance(best, proven, pair, where, "")
+    return Clearance(distance=best, proven=proven, pair=pair, time=where)
 
 
 def _at(recording: Recording, time: float) -> Iterator[tuple[CollisionCheck, Array]]:

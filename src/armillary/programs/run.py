@@ -28,6 +28,7 @@ from armillary.programs.parts import PartStep, part_moved
 from armillary.programs.program import ALONE, Program
 from armillary.programs.recording import Event, Recording
 from armillary.programs.sensors import SensorWatch
+from armillary.programs.spans import SignalChange, Span
 from armillary.programs.steps import (
     PTP,
     AnyStep,
@@ -47,7 +48,7 @@ from armillary.programs.steps import (
     Zone,
 )
 from armillary.programs.tasks import Free, Lock, Signal, Task, Until, Waits
-from armillary.programs.timeline import SignalChange, Span, Timeline
+from armillary.programs.timeline import Timeline
 from armillary.programs.tracks import Track
 from armillary.programs.world import RunLimits, World
 
@@ -420,7 +421,7 @@ class _Run:
 
     def _begin(self, task: Task, step: AnyStep, place: str) -> int:
         name, now = step.label or type(step).__name__, self.world.time
-        self.spans.append(Span(task.name, place, name, now, math.inf))
+        self.spans.append(Span(task.name, place, name, step, now, math.inf))
         return len(self.spans) - 1
 
     def _end(self, number: int, waited_for: str = "", cause: int | None = None) -> None:

@@ -2,66 +2,40 @@
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_right
-from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple, final
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import unknown
 from armillary.kernel.arguments import positive_number
 from armillary.kinematics.state import State
+from armillary.model.mount import WORLD
 from armillary.model.workcell import Workcell
 from armillary.programs.clearance import Clearance, clearance
 from armillary.programs.ending import RunFailure, RunReason
 from armillary.programs.loads import Loads, loads
+from armillary.programs.playing import chart_of, marks_of, played_of
 from armillary.programs.program import Program
 from armillary.programs.recording import Event, Recording
-from armillary.programs.steps import Value
+from armillary.programs.spans import SignalChange, Span
+from armillary.programs.steps import Grip, Release, Value
 from armillary.programs.tracks import JointValues
 from armillary.trajectories.motion import Motion
-from armillary.trajectories.motion_parts import Samples, sample_times
+from armillary.trajectories.motion_parts import Attachment, Samples, sample_times
 
-__all__ = ["SignalChange", "Span", "Timeline"]
+if TYPE_CHECKING:
+    from armillary.programs.post_processors.hand_over import HandedOver
+    from armillary.programs.report import CycleReport
+    from armillary.view.chart import Chart, ChartMark
+    from armillary.view.motion import PlayedMotion
 
-
-class Span(NamedTuple):
-    """A step of a program in time.
-
-    Attributes:
-        task: The task.
-        place: Where the step is in the program, as in `robot[2][0]`.
-        name: Its label, or its kind.
-        start: When it begins [s].
-        end: When it ends [s].
-        waited_for: What it waited for, such as `signal 'ready'`; empty if for nothing.
-        cause: The number of the span that let it go on, among `Timeline.spans`; None
-            where the step itself took the time.
-    """
-
-    task: str
-    place: str
-    name: str
-    start: float
-    end: float
-    waited_for: str = ""
-    cause: int | None = None
-
-
-class SignalChange(NamedTuple):
-    """A signal that changes.
-
-    Attributes:
-        signal: Its name.
-        time: When [s].
-        value: What it holds from then on.
-    """
-
-    signal: str
-    time: float
-    value: Value
+__all__ = ["Timeline"]
 
 
 @final
@@ -164,6 +138,9 @@ class Timeline:
     def motion(self, task: str) -> Motion:
         """Return the motion of the joints of a task, with what it grips on the way.
 
+        Parts that others bring, or that appear, are where they are at the start until
+        they are gripped: `state` has the whole cell.
+
         Args:
             task: The name of the task.
 
@@ -175,7 +152,18 @@ class Timeline:
         }
         if task not in tracks:
             raise unknown("task", task, tracks, owner="this timeline")
-        return tracks[task].motion(self.duration, self.state(0.0))
+        motion = tracks[task].motion(self.duration, self.state(0.0))
+        attachments = [
+            Attachment(span.step.part, span.end, self._holder(span.step))
+            for span in self.spans
+            if span.task == task and isinstance(span.step, Grip | Release)
+        ]
+        return replace(motion, attachments=tuple(attachments))
+
+    def _holder(self, step: Grip | Release) -> str | None:
+        """Return the frame that has a part after a step; None where it stands free."""
+        frame = step.by if isinstance(step, Grip) else step.onto
+        return None if frame == WORLD else self.cell.qualified(frame)
 
     # what happened
 
@@ -211,7 +199,7 @@ class Timeline:
         known = sorted({span.name for span in self.spans})
         raise unknown("step", name, known, owner="this timeline")
 
-    @cached_property
+    @property
     def critical_path(self) -> tuple[Span, ...]:
         """Return the spans that decide the duration, from the first to the last one.
 
@@ -237,7 +225,7 @@ class Timeline:
                 k = span.cause
         return tuple(self.spans[k] for k in reversed(path))
 
-    @cached_property
+    @property
     def use(self) -> dict[str, float]:
         """Return the part of the duration during which joints of each task move."""
         total = self.duration or 1.0
@@ -264,7 +252,7 @@ class Timeline:
             ModelError: As for `cell.collision`.
         """
         found = clearance(self.recording, tolerance=tolerance)
-        return found._replace(step=self._step_at(found.time))
+        return msgspec.structs.replace(found, step=self._step_at(found.time))
 
     def loads(self) -> Loads:
         """Return torques, powers and energy of the joints, beside their limits.
@@ -277,6 +265,103 @@ class Timeline:
             ModelError: No link that joints move has an inertia.
         """
         return loads(self.recording)
+
+    # to see and to hand over
+
+    def chart(self, *, title: str = "") -> Chart:
+        """Return the chart of steps and signals, without marks.
+
+        Args:
+            title: What it is about.
+        """
+        return chart_of(self, title)
+
+    def marks(self, *, rate: float = 100.0) -> tuple[ChartMark, ...]:
+        """Return when links begin to touch, and where loads are beyond limits.
+
+        Contacts are looked for at samples; `clearance` proves that there are none
+        between them. What the model does not have, shapes or inertias, is not tested.
+
+        Args:
+            rate: Samples a second.
+
+        Raises:
+            ModelError: The rate is not above 0.
+        """
+        return marks_of(self, positive_number("The rate", rate))
+
+    def played(
+        self, *, rate: float = 30.0, beside: Sequence[Timeline] = ()
+    ) -> PlayedMotion:
+        """Return what the viewer and pages play: states, and charts with marks.
+
+        `cell.export("cycle.html", motion=timeline)` and `viewer.play(timeline)` call
+        this; call it yourself to see other timelines beside this one.
+
+        Args:
+            rate: Samples a second; changes of attachments have instants of their own.
+            beside: Timelines whose charts are shown below, on the same axis of time.
+
+        Raises:
+            ModelError: The rate is not above 0.
+        """
+        return played_of(self, positive_number("The rate", rate), beside)
+
+    def report(
+        self,
+        *,
+        title: str = "",
+        files: Iterable[str | os.PathLike[str]] = (),
+    ) -> CycleReport:
+        """Return the record of the cycle; `.write("report.html")` makes a page of it.
+
+        It has the steps and what they waited for, signals, the least clearance, loads,
+        the use of manipulators, parts, and a plan of the cell.
+
+        Args:
+            title: What it is about; by default the name of the cell.
+            files: Paths of files that were used, whose digests are in it.
+
+        Raises:
+            ModelError: The timeline takes no time.
+            FormatError: A file cannot be read.
+        """
+        from armillary.programs.timeline_report import report_of
+
+        return report_of(self, title or self.cell.name, files)
+
+    def hand_over(
+        self,
+        task: str,
+        path: str | os.PathLike[str],
+        *,
+        grips: Mapping[str, str | None] | None = None,
+        **options: Any,
+    ) -> HandedOver:
+        """Write what a task does as a program for the controller of its robot.
+
+        Its motions are those of the timeline, with the rests for `Wait`. `Set` and
+        `WaitFor` become instructions on ports; the program waits for a signal as long
+        as it takes, in place of the rest that the timeline has there.
+
+        Args:
+            task: The name of the task.
+            path: The file; its ending chooses the language, see `cell.hand_over`.
+            grips: The signal of each frame that grips or carries, which is on while it
+                holds a part; None where it has none.
+            options: Those of `cell.hand_over`, such as `outputs`, `inputs`, `tool` and
+                `tolerance`.
+
+        Raises:
+            UnknownName: No task of this name moves joints; a port is missing.
+            ModelError: The run has failed, a signal is not True or False, the task
+                shares a zone, or waits for a signal while it moves; and as for
+                `cell.hand_over`.
+            FormatError: A file cannot be written.
+        """
+        from armillary.programs.task_hand_over import hand_over_task
+
+        return hand_over_task(self, task, path, grips=grips or {}, options=options)
 
     def _step_at(self, time: float) -> str:
         """Return the step that moves joints at an instant, empty where none does."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, cast, final
+from typing import Any, Final, Protocol, cast, final, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -20,10 +20,11 @@ from armillary.model.shape import Colour
 from armillary.model.shapes import Box, Capsule, Sphere
 from armillary.trajectories.motion import Motion
 from armillary.trajectories.motion_parts import Samples, sample_times
+from armillary.view.chart import Chart
 from armillary.view.kinds import FARTHEST, DrawnSurface
 from armillary.view.surfaces import TOLERANCE
 
-__all__ = ["PlayedMotion", "motion_of", "trace_of"]
+__all__ = ["Playable", "PlayedMotion", "motion_of", "trace_of"]
 
 Array = npt.NDArray[np.float64]
 
@@ -93,11 +94,15 @@ class PlayedMotion:
         times: Instants [s], ascending, shape (k,).
         state: From the number of an instant to the state.
         obstacles: What was avoided, if the motion is that of a controller.
+        absent: From the number of an instant to the manipulators that are not there.
+        charts: What is shown below the scene; the first one is of this motion.
     """
 
     times: Array
     state: Callable[[int], State]
     obstacles: MovingObstacles = NOTHING
+    absent: Callable[[int], frozenset[str]] = lambda k: frozenset()
+    charts: tuple[Chart, ...] = ()
 
     def at(self, time: float) -> State:
         """Return the state at the last instant that is not after a time."""
@@ -107,6 +112,15 @@ class PlayedMotion:
         """Return the number of the last instant that is not after a time."""
         k = int(np.searchsorted(self.times, time, side="right")) - 1
         return min(max(k, 0), len(self.times) - 1)
+
+
+@runtime_checkable
+class Playable(Protocol):
+    """What makes a `PlayedMotion` of itself, such as the timeline of a program."""
+
+    def played(self, *, rate: float = RATE) -> PlayedMotion:
+        """Return states at instants, so many a second."""
+        ...
 
 
 def trace_of(motion: PlayedMotion) -> npt.NDArray[np.float32]:
@@ -137,7 +151,8 @@ def motion_of(
     Args:
         start: What joint positions leave open: attachments, bases.
         motion: A `Motion`, joint positions, shape (k, n) [m or rad], a list of states,
-            a `Trajectory`, a `ControlledMotion`, or `Samples` of a path.
+            a `Trajectory`, a `ControlledMotion`, `Samples` of a path, or what makes a
+            `PlayedMotion` of itself, as a timeline does.
         times: Instants [s], ascending, shape (k,).
         rate: Samples a second, where there are no times.
 
@@ -147,6 +162,8 @@ def motion_of(
             are given, or the rate is not above 0.
         StateError: A state is not one of this cell.
     """
+    if isinstance(motion, Playable | PlayedMotion):
+        return _of_playable(start, motion, times, rate)
     if isinstance(motion, Motion):
         return _of_motion(motion.bound(start), times, rate)
     if isinstance(motion, Trajectory):
@@ -173,6 +190,26 @@ def motion_of(
     if isinstance(motion, Sequence) and motion and isinstance(motion[0], State):
         states = [bound_state(start.cell, each) for each in cast(Any, motion)]
         return PlayedMotion(_instants(len(states), times, rate), states.__getitem__)
+    return _of_positions(start, motion, times, rate)
+
+
+def _of_playable(
+    start: State,
+    motion: Playable | PlayedMotion,
+    times: npt.ArrayLike | None,
+    rate: float | None,
+) -> PlayedMotion:
+    if times is not None or (rate is not None and isinstance(motion, PlayedMotion)):
+        raise ModelError("What is played here has its own times: leave out times=.")
+    if isinstance(motion, Playable):
+        motion = motion.played(rate=RATE if rate is None else rate)
+    bound_state(start.cell, motion.state(0))
+    return motion
+
+
+def _of_positions(
+    start: State, motion: Any, times: npt.ArrayLike | None, rate: float | None
+) -> PlayedMotion:
     try:
         Q = np.array(motion, dtype=np.float64)  # which nobody else changes
     except (TypeError, ValueError) as error:

@@ -54,9 +54,11 @@ if TYPE_CHECKING:
 
 __all__ = ["PagePanel", "PageSize", "cell_data", "messages_of", "write_page"]
 
-SCRIPTS: Final = ("unpack", "pose", "cell", "playback", "server", "main")
+SCRIPTS: Final = ("unpack", "pose", "cell", "playback", "charts", "server", "main")
 """The scripts of the page, in the order in which they build on each other."""
 MOST_LINKS: Final = PAGE_LINKS.most
+CHART_WIDTH: Final = 1400.0
+"""Of charts below the scene [pixels]; browsers scale them to the window."""
 GIZMO: Final = "/gizmo"
 """The name of its node."""
 POLICY: Final = (
@@ -141,7 +143,8 @@ def _recorded(
     try:
         lay_out(server)
         server.gui.set_panel_label(printable(shortened(cell.name)))
-        scene = Scene(server, cell, found, state)
+        absent = frozenset[str]() if motion is None else motion.absent(0)
+        scene = Scene(server, cell, found, state, absent)
         note = "" if straight_links(cell).is_straight else UNCOMPILED
         panel = PagePanel(server, cell, state, note)
         for layer in scene.layers:
@@ -165,10 +168,30 @@ def _recorded(
                 "targets": targets,
                 "controls": panel.controls,
                 "obstacles": obstacles,
+                "absent": [] if motion is None else _absences(motion, scene),
+                "charts": [] if motion is None else _charts(motion),
             },
         }
     finally:
         stop(server)
+
+
+def _absences(motion: PlayedMotion, scene: Scene) -> list[dict[str, Any]]:
+    """Return which nodes are hidden from which instants on, where that changes."""
+    changes: list[dict[str, Any]] = []
+    before = frozenset[str]()
+    for k in range(len(motion.times)):
+        absent = motion.absent(k)
+        if absent != before or not k:
+            changes.append({"sample": k, "nodes": scene.nodes_of(absent)})
+        before = absent
+    return changes if len(changes) > 1 or before else []
+
+
+def _charts(motion: PlayedMotion) -> list[dict[str, str]]:
+    return [
+        {"title": each.title, "svg": each.svg(CHART_WIDTH)} for each in motion.charts
+    ]
 
 
 def _add_gizmo(scene: Scene) -> None:

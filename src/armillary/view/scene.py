@@ -77,8 +77,9 @@ class Scene:
         cell: Workcell,
         drawings: Drawings,
         state: State,
+        absent: frozenset[str] = frozenset(),
     ) -> None:
-        """Add the nodes and put them where they are in a state."""
+        """Add the nodes and put them where they are in a state, but for absent ones."""
         self.server = server
         self.cell = cell
         self.layers = tuple(
@@ -90,6 +91,9 @@ class Scene:
         self._nodes = [node_of(link) for link in links]
         self._rows = {link: k for k, link in enumerate(links)}
         self._names = [state.tree.name(link) for link in links]
+        names = [each.name for each in cell.manipulators]
+        self._owners = [names[cell.owners[link]] for link in links]
+        self._absent: frozenset[str] = frozenset()
         self._rods = drawings.rods
         self.first_layers = _first_layers(drawings, self.layers)
         self._items: dict[Layer, list[tuple[int, Drawing]]] = {
@@ -108,8 +112,11 @@ class Scene:
         self._shown: Array | None = None
         self._red: frozenset[int] = frozenset()
         with server.atomic():
-            for node in (node_of(WORLD_LINK), *self._nodes):
-                server.scene.add_frame(node, show_axes=False)
+            server.scene.add_frame(node_of(WORLD_LINK), show_axes=False)
+            self._frames = [
+                server.scene.add_frame(node, show_axes=False) for node in self._nodes
+            ]
+            self.hide(absent)
             self._rod_lines: Any = self._added_rods() if self._rods else None
             self.show(state)
             outline = self.outline(self.first_layers)
@@ -138,6 +145,22 @@ class Scene:
             if self._rods and moved:
                 ends = [[placed[a][:3, 3], placed[b][:3, 3]] for a, b in self._rods]
                 self._rod_lines.points = np.array(ends, np.float32)
+
+    def hide(self, absent: frozenset[str]) -> None:
+        """Hide these manipulators, and show the others."""
+        if absent != self._absent:
+            self._absent = absent
+            with self.server.atomic():
+                for frame, owner in zip(self._frames, self._owners, strict=True):
+                    frame.visible = owner not in absent
+
+    def nodes_of(self, manipulators: frozenset[str]) -> list[str]:
+        """Return the names of the nodes of the links of manipulators."""
+        return [
+            node
+            for node, owner in zip(self._nodes, self._owners, strict=True)
+            if owner in manipulators
+        ]
 
     def show_layer(self, layer: Layer, is_visible: bool) -> None:
         """Show or hide all that is in a layer."""
@@ -247,7 +270,8 @@ class Scene:
         """
         if not len(self._poses):
             return EMPTY
-        points = [self._poses[:, :3, 3]]
+        here = [owner not in self._absent for owner in self._owners]
+        points = [self._poses[here, :3, 3]]
         for each in (
             each for layer in layers for _, each in self._items.get(layer, ())
         ):
@@ -255,6 +279,8 @@ class Scene:
             corners = _corners(each)
             if np.abs(corners).max(initial=0.0) < LARGEST_BODY:
                 if each.link != WORLD_LINK:
+                    if not here[self._rows[each.link]]:
+                        continue
                     X = self._poses[self._rows[each.link]]
                     corners = corners @ X[:3, :3].T + X[:3, 3]
                 points.append(corners)

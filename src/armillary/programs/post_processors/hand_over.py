@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -17,9 +18,9 @@ from armillary.model.unit import Unit
 from armillary.model.workcell import Workcell
 from armillary.programs.post_processors.instructions import (
     Instruction,
+    MotionSpan,
     Pause,
     SetSignal,
-    Span,
     grip_signals,
     spans_of,
 )
@@ -143,7 +144,7 @@ def hand_over(  # noqa: PLR0913
         state: Any = whole.start
         order = [whole.joint_names.index(name) for name in moved.joint_names]
         levers = levers_of(whole, state, tool)[order]
-    steps = [*instructions, *grip_signals(whole, grips or {})]
+    steps = [*instructions, *chain.from_iterable(grip_signals(whole, grips or {}))]
     ports = Ports(
         _ports(made_by, "outputs", outputs, _named(steps, SetSignal)),
         _ports(made_by, "inputs", inputs, _named(steps, None)),
@@ -155,7 +156,7 @@ def hand_over(  # noqa: PLR0913
     kept = _tolerance(made_by, tolerance, rounding) - rounding
     written: list[JobStep] = [
         _passage(made_by, moved, each, levers, kept, chosen)
-        if isinstance(each, Span)
+        if isinstance(each, MotionSpan)
         else each
         for each in spans
     ]
@@ -210,7 +211,7 @@ def _tolerance(made_by: PostProcessor, given: float | None, rounding: float) -> 
 def _passage(
     made_by: PostProcessor,
     motion: Motion,
-    span: Span,
+    span: MotionSpan,
     levers: Array | None,
     tolerance: float,
     axes: Sequence[Axis],

@@ -16,9 +16,9 @@ from armillary.trajectories.motion_parts import in_order
 __all__ = [
     "NEAR",
     "Instruction",
+    "MotionSpan",
     "Pause",
     "SetSignal",
-    "Span",
     "WaitForSignal",
     "grip_signals",
     "spans_of",
@@ -77,7 +77,7 @@ class Pause(msgspec.Struct, frozen=True, kw_only=True, tag="pause"):
 Instruction: TypeAlias = SetSignal | WaitForSignal | Pause
 
 
-class Span(NamedTuple):
+class MotionSpan(NamedTuple):
     """A part of a motion without waits.
 
     Attributes:
@@ -91,8 +91,10 @@ class Span(NamedTuple):
     signals: tuple[SetSignal, ...]
 
 
-def grip_signals(motion: Motion, grips: Mapping[str, str | None]) -> list[SetSignal]:
-    """Return the signals of the grips and releases of a motion.
+def grip_signals(
+    motion: Motion, grips: Mapping[str, str | None]
+) -> list[list[SetSignal]]:
+    """Return the signals of each grip and release of a motion, in their order.
 
     Args:
         motion: What has the attachments.
@@ -104,43 +106,48 @@ def grip_signals(motion: Motion, grips: Mapping[str, str | None]) -> list[SetSig
         ModelError: A part is released that nothing has gripped.
     """
     holders: dict[str, str] = {}
-    made: list[SetSignal] = []
+    made: list[list[SetSignal]] = []
     for event in motion.attachments:
-        holder = event.by if event.by is not None else holders.pop(event.part, None)
-        if holder is None and motion.start is not None:
-            holder = motion.start.parent(event.part)
-        if holder is None:
+        before = holders.pop(event.part, None)
+        if event.by is not None:
+            holders[event.part] = event.by
+        elif before is None and motion.start is not None:
+            before = motion.start.parent(event.part)
+        if event.by is None and before is None:
             raise ModelError(
                 f"Part {quote(event.part)} is released at {event.time:g} s, and it is "
                 "not known what held it: give the motion a cell by motion.bound(cell)."
             )
-        if holder not in grips:
-            raise unknown(
-                "gripping frame",
-                holder,
-                sorted(grips),
-                hint=f"The motion grips or releases {quote(event.part)} by it at "
-                f"{event.time:g} s: grips={{{quote(holder)}: 'a signal', or None}}.",
-            )
-        if event.by is not None:
-            holders[event.part] = event.by
-        signal = grips[holder]
-        if signal is not None:
-            made.append(
-                SetSignal(time=event.time, signal=signal, value=event.by is not None)
-            )
+        signals: list[SetSignal] = []
+        # A part that another frame takes is let go by the one before.
+        for holder, value in ((event.by, True), (before, False)):
+            if holder is None:
+                continue
+            if holder not in grips:
+                raise unknown(
+                    "gripping frame",
+                    holder,
+                    sorted(grips),
+                    hint=f"The motion grips or releases {quote(event.part)} by it at "
+                    f"{event.time:g} s: "
+                    f"grips={{{quote(holder)}: 'a signal', or None}}.",
+                )
+            signal = grips[holder]
+            if signal is not None:
+                signals.append(SetSignal(time=event.time, signal=signal, value=value))
+        made.append(signals)
     return made
 
 
 def spans_of(
     motion: Motion, instructions: Sequence[Instruction]
-) -> list[Span | Instruction]:
+) -> list[MotionSpan | Instruction]:
     """Return the spans of a motion, and what is done between them, in order.
 
     Raises:
         ModelError: An instruction is not within the motion, or waits while it moves.
     """
-    steps: list[Span | Instruction] = []
+    steps: list[MotionSpan | Instruction] = []
     signals: list[SetSignal] = []
     begin = 0.0
 
@@ -148,7 +155,7 @@ def spans_of(
         nonlocal signals, begin
         if end > begin + NEAR:
             inside = tuple(each for each in signals if each.time < end - NEAR)
-            steps.append(Span(begin, end, inside))
+            steps.append(MotionSpan(begin, end, inside))
             steps.extend(signals[len(inside) :])
             signals, begin = [], end
 

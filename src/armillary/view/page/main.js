@@ -26,6 +26,10 @@ function publicNames(data, cell, server) {
     },
     /** Return the poses of what the motion avoids now, 12 numbers each. */
     obstacles: () => data.cell.obstacles.map((_, k) => Array.from(server.obstacle(k))),
+    /** Return the time of the motion that is shown [s]. */
+    time: () => server.playback?.time,
+    /** Return the nodes of what is absent now. */
+    hidden: () => server.hidden?.nodes ?? [],
     /** Return the joint positions now [m or rad]. */
     q: () => Array.from(cell.q),
     /** Move the cell to q [m or rad]. */

@@ -21,10 +21,13 @@ class PageServer {
       this.playback = new Playback(data.cell.motion, cell);
       this.playback.onTime = (time) => this.showTime(time);
     }
+    this.hidden = null; // the entry of `absent` that is shown
+    this.charts = new Charts(data.cell.charts, (time) => this.time(time));
   }
 
   connect(client) {
     this.clients.add(client);
+    this.hidden = null;
     client.deliver({ type: "connected" });
     client.deliver({ type: "message_batch", messages: this.data.messages });
     this.update();
@@ -97,9 +100,9 @@ class PageServer {
     this.playback.speed = value;
   }
 
-  time(value) {
+  time(value, _, uuid) {
     this.playback.pause();
-    this.showTime(value, this.uuids.time);
+    this.showTime(value, uuid);
   }
 
   // what moves the cell
@@ -153,6 +156,21 @@ class PageServer {
     return this.playback.obstacle(k, this.data.cell.obstacles.length);
   }
 
+  /** Return the messages that hide what is absent at the time that is shown. */
+  absent() {
+    const sample = this.playback.sample(this.playback.time);
+    const now = this.data.cell.absent.findLast((each) => each.sample <= sample);
+    const before = this.hidden;
+    if (!now || now === before) return [];
+    this.hidden = now;
+    const type = "SetSceneNodeVisibilityMessage";
+    const message = (name, visible) => ({ type, name, visible, owner: "" });
+    return [
+      ...(before?.nodes ?? []).map((name) => message(name, true)),
+      ...now.nodes.map((name) => message(name, false)),
+    ];
+  }
+
   /** Show where the cell is; the control `source` and the node `held` stay as they are. */
   update(source, held) {
     const { joints, links, obstacles } = this.data.cell;
@@ -162,6 +180,7 @@ class PageServer {
     }
     obstacles.forEach((node, k) => messages.push(...moved(node, this.obstacle(k))));
     if (this.data.cell.rods.length) messages.push(this.rods());
+    if (this.playback) messages.push(...this.absent());
     this.post(messages);
     const values = [];
     joints.forEach((_, k) => values.push([this.uuids[`joint ${k}`], this.cell.q[k]]));
@@ -169,7 +188,10 @@ class PageServer {
     const X = this.cell.frame(this.frame);
     values.push([this.uuids.position, digits(positionOf(X))]);
     values.push([this.uuids.quaternion, digits(quaternionOf(X))]);
-    if (this.playback) values.push([this.uuids.time, this.playback.time]);
+    if (this.playback) {
+      values.push([this.uuids.time, this.playback.time]);
+      this.charts.show(this.playback.time);
+    }
     this.postValues(values.filter(([uuid]) => uuid && uuid !== source));
     this.post(this.labels());
   }

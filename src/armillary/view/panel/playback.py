@@ -10,6 +10,7 @@ import numpy as np
 
 from armillary.kinematics.state import State
 from armillary.view.motion import PlayedMotion, trace_of
+from armillary.view.panel.charts import PanelCharts
 from armillary.view.panel.events import by_people
 from armillary.view.session import Session
 
@@ -35,6 +36,7 @@ class Playback:
         self._shown = session.state
         self._folder: Any = session.server.gui.add_folder("Motion", visible=False)
         self._slider: Any = None
+        self._charts = PanelCharts(session, self._folder, self._chosen)
         self.time = 0.0
         self.is_playing = False
         with self._folder:
@@ -74,12 +76,16 @@ class Playback:
             self._slider.on_update(
                 by_people(self._session, self._scrubbed, newest=True)
             )
+            self._charts.load(motion.charts)
             self._folder.visible = True
             self._show_now()
             self._set_playing(play)
 
     def show(self, state: State) -> None:
         """Move the slider to the instant that is shown."""
+        if state is not self._shown:  # people changed it
+            self._session.scene.hide(frozenset())
+        self._charts.show(self.time)
         if self._slider is not None and self.is_playing:
             self._slider.value = self.time
 
@@ -104,9 +110,17 @@ class Playback:
         self._set_playing(not self.is_playing)
 
     def _scrubbed(self) -> None:
+        self.go_to(float(self._slider.value))
+
+    def _chosen(self, time: float) -> None:
+        self._slider.value = time
+        self.go_to(time)
+
+    def go_to(self, time: float) -> None:
+        """Pause and show an instant [s]."""
         if self._motion is not None:
             self._set_playing(False)
-            self.time = float(self._slider.value)
+            self.time = time
             self._show_now()
 
     def _show_now(self, *, remember: bool = True) -> None:
@@ -116,6 +130,7 @@ class Playback:
         self._shown = self._motion.state(k)
         if self._motion.obstacles.surfaces:
             self._session.scene.move_obstacles(self._motion.obstacles.poses[k])
+        self._session.scene.hide(self._motion.absent(k))
         self._session.change(self._shown, remember=remember)
 
     def _run(self) -> None:

@@ -1,0 +1,235 @@
+"""What is made of a timeline: reports, charts, and programs for controllers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+import armillary as arm
+from armillary.errors import ModelError, UnknownName
+from armillary.programs.clearance import Clearance
+from armillary.programs.report import CycleReport
+from armillary.programs.steps import (
+    PTP,
+    Appear,
+    Grip,
+    Leave,
+    Linear,
+    Release,
+    Set,
+    Wait,
+    WaitFor,
+    Zone,
+)
+from belt_cell import READY, TOOL, above, place
+from controllers import play_krl
+
+ROBOT = "irb2400"
+AWAY = (0.4, 0.2, 0.3, 0.0, 1.0, 0.3)
+WAITED = 1.0  # for how long the robot waits for the signal at least [s]
+
+
+def run(cell: arm.Cell, tasks: Any, **options: Any) -> arm.Timeline:
+    start = cell.home.place("box", place(0.9, 1.2)).place("other", place(0.9, 1.5))
+    return cell.run(arm.Program(tasks, **options), start, acceleration=8.0)
+
+
+@pytest.fixture(scope="module")
+def timeline(cell: arm.Cell) -> arm.Timeline:
+    made = run(
+        cell,
+        {
+            ROBOT: [
+                PTP(to=READY),
+                Grip(part="box", by=TOOL, within=9.0),
+                WaitFor(signal="ready"),
+                Set(signal="glue"),
+                PTP(to=AWAY, label="away"),
+                Wait(seconds=0.25),
+                Release(part="box"),
+                PTP(to=READY),
+            ],
+            "source": [
+                Wait(seconds=2.0),
+                Set(signal="ready"),
+                Appear(part="other", at=place(0.9, 1.5)),
+                Wait(seconds=5.0),
+                Leave(part="other"),
+            ],
+        },
+        absent=["other"],
+    )
+    assert made.success, made.failure
+    return made
+
+
+# Reports
+
+
+def test_a_report_says_what_happened(timeline: arm.Timeline, tmp_path: Path):
+    path = tmp_path / "cell.txt"
+    path.write_bytes(b"abc")
+    report = timeline.report(title="Glue", files=[path])
+    assert (report.title, report.cycle_time) == ("Glue", timeline.duration)
+    waits = [(step.manipulator, step.waits) for step in report.steps if step.waits]
+    ((task, (wait,)),) = waits
+    began = timeline.span(f"{ROBOT}[0]").end
+    assert (task, wait.what) == (ROBOT, "signal 'ready'")
+    assert (wait.start, wait.end) == (began, 2.0)
+    critical = {step.name for step in report.steps if step.is_critical}
+    path_names = {span.name for span in timeline.critical_path}
+    assert critical == path_names
+    assert {each.name: each.changes for each in report.signals} == {
+        "glue": ((0.0, 0.0), (2.0, 1.0)),
+        "ready": ((0.0, 0.0), (2.0, 1.0)),
+    }
+    (least,) = report.clearances
+    check = timeline.recording.check(least.time)
+    at = timeline.at(least.time).q
+    assert least.distance == pytest.approx(float(check.clearance(at)), abs=1e-9)
+    box, other = report.parts
+    assert (box.name, box.grips, box.start, box.end) == ("box", 1, "world", "world")
+    assert (other.start, other.end) == ("absent", "absent")
+    loads = {load.joint: load for load in report.loads}
+    assert loads["irb2400/joint_2"].peak == timeline.loads().peak[1]
+    (use,) = (each for each in report.uses if each.manipulator == ROBOT)
+    assert use.waiting == pytest.approx(2.0 - began)
+    assert report.plan is not None
+    drawn = {outline.manipulator for outline in report.plan.outlines}
+    assert "box" in drawn and "other" not in drawn
+    assert [each.size for each in report.files] == [3]
+    content = msgspec.json.encode(report)
+    assert msgspec.json.decode(content, type=CycleReport) == report
+    assert "irb2400/joint_2" in report.html
+
+
+def test_what_is_not_proven_stands_in_json():
+    kind = Clearance
+    given = kind(distance=0.5, proven=min(-np.inf, 1.0) - 1.0, time=2.0)
+    assert msgspec.json.decode(msgspec.json.encode(given), type=kind) == given
+    assert b"proven" not in msgspec.json.encode(given)
+    assert not given.is_free
+
+
+def test_a_run_that_fails_is_reported():
+    scara = arm.example("scara")
+    alone = scara.replace(rules=scara.rules.exclude("*", "*"))
+    never = WaitFor(signal="never")
+    program = arm.Program([Wait(seconds=1.0), never], signals={"never": False})
+    made = alone.run(program)
+    assert not made.success
+    report = made.report()
+    assert "program[1]" in report.notes[0]
+    assert not report.clearances
+    with pytest.raises(ModelError, match="run failed"):
+        made.hand_over("program", "never.src")
+
+
+# What is seen
+
+
+def test_what_is_played_is_the_timeline(timeline: arm.Timeline):
+    played = timeline.played(rate=10.0, beside=[timeline])
+    assert {2.0, 7.0} <= set(played.times.tolist())  # the part comes and leaves
+    k = played.instant(2.0)
+    assert played.absent(k - 1) == {"other"} and not played.absent(k)
+    state = played.state(k)
+    assert state.q.tolist() == timeline.state(2.0).q.tolist()
+    assert state.cell is timeline.cell
+    assert len(played.charts) == 2
+    assert played.charts[0].steps == timeline.chart().steps
+
+
+def test_contacts_and_loads_are_marked(cell: arm.Cell):
+    down = Linear(to=above(0.9, 0.3, 0.35), frame=TOOL)  # into the belt
+    start = [PTP(to=above(0.9, 0.3, 0.6), frame=TOOL)]
+    made = run(cell, {ROBOT: [*start, down]})
+    assert made.success, made.failure
+    marks = made.marks(rate=200.0)
+    (first, *_) = (mark for mark in marks if "touch" in mark.what)
+    assert "'belt/bed'" in first.what
+    check = made.recording.check(0.0)
+    before, after = made.at([first.time - 0.01, first.time]).q
+    assert check.clearance(before) > 0.0 >= check.clearance(after)
+    loads = made.loads()
+    beyond = sum(loads.use > 1.0)
+    assert sum("of its limit" in mark.what for mark in marks) == beyond
+
+
+# Handing over
+
+
+def test_a_task_becomes_a_program(timeline: arm.Timeline, tmp_path: Path):
+    path = tmp_path / "glue.src"
+    done = timeline.hand_over(
+        ROBOT,
+        path,
+        tolerance=1e-5,
+        inputs={"ready": 4},
+        outputs={"glue": 1, "closed": 2},
+        grips={TOOL: "closed"},
+    )
+    played = play_krl(path)
+    began = timeline.span(f"{ROBOT}[0]").end
+    waited = 2.0 - began
+    assert waited > WAITED
+    away = timeline.span(f"{ROBOT}[5]").end - waited
+    us = 1e-6
+    assert played.events == [
+        (pytest.approx(began, abs=us), "$OUT[2]=TRUE"),
+        (pytest.approx(began, abs=us), "WAIT FOR $IN[4]"),
+        (pytest.approx(began, abs=us), "$OUT[1]=TRUE"),
+        (pytest.approx(away, abs=us), "$OUT[2]=FALSE"),
+    ]
+    end = timeline.span(f"{ROBOT}[7]").end - waited
+    assert done.duration == pytest.approx(end, abs=us)
+    times = np.linspace(0.0, end, 2001)
+    of_timeline = np.where(times < began, times, times + waited)
+    wanted = timeline.at(of_timeline).q[:, :6]
+    assert np.abs(played.at(times) - wanted).max() < 1e-5
+
+
+def test_a_part_that_is_handed_on_leaves_its_gripper(cell: arm.Cell, tmp_path: Path):
+    made = run(
+        cell,
+        {
+            ROBOT: [
+                PTP(to=READY),
+                Grip(part="box", by=TOOL, within=9.0),
+                Release(part="box", onto="belt/carrier"),
+            ]
+        },
+    )
+    assert [each.by for each in made.motion(ROBOT).attachments] == [
+        TOOL,
+        "belt/carrier",
+    ]
+    path = tmp_path / "on.src"
+    options: Any = {"tolerance": 1e-3, "outputs": {"closed": 2}}
+    with pytest.raises(UnknownName, match="belt/carrier"):
+        made.hand_over(ROBOT, path, grips={TOOL: "closed"}, **options)
+    grips = {TOOL: "closed", "belt/carrier": None}
+    made.hand_over(ROBOT, path, grips=grips, **options)
+    says = [text for _, text in play_krl(path).events]
+    assert says == ["$OUT[2]=TRUE", "$OUT[2]=FALSE"]
+
+
+@pytest.mark.parametrize("message", ["True or False", "is shared with 'b'"])
+def test_what_no_controller_knows_is_refused(
+    cell: arm.Cell, tmp_path: Path, message: str
+):
+    go = PTP(to=READY)
+    tasks = {
+        "True or False": {ROBOT: [go, Set(signal="speed", value=3)]},
+        "is shared with 'b'": {
+            ROBOT: [Zone(zone="press", steps=[go])],
+            "b": [Zone(zone="press", steps=[Wait(seconds=1.0)])],
+        },
+    }
+    with pytest.raises(ModelError, match=message):
+        run(cell, tasks[message]).hand_over(ROBOT, tmp_path / "a.src")
+    assert not list(tmp_path.iterdir())
