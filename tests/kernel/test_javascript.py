@@ -17,8 +17,9 @@ from armillary.kernel.javascript import (
     program_function,
 )
 from armillary.kernel.lowering import LOWERING
-from armillary.kernel.pipeline import At, Call, Each, Pipeline, When, While
+from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_reference import evaluate as evaluate_pipeline
+from armillary.kernel.stages import At, Call, Each, When, While
 from armillary.kernel.tables import Table, code, index, pack_all, reals, span
 from armillary.trace import OPS, Port, Program, trace
 from armillary.trace.functions import minimum, select

@@ -41,7 +41,8 @@ from armillary.kernel.machine_type import (
     bits_of_lanes,
     real_of,
 )
-from armillary.kernel.pipeline import Pipeline, calls_in
+from armillary.kernel.pipeline import Pipeline
+from armillary.kernel.stages import calls_in
 from armillary.kernel.targets import Platform
 from armillary.trace import Port, Program
 

@@ -30,8 +30,9 @@ from armillary.ik.closed_forms.general_6r.roots import (
     root_stages,
 )
 from armillary.kernel import Kernel
-from armillary.kernel.pipeline import Each, Pipeline, While, program
+from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
+from armillary.kernel.stages import Each, While, program
 from armillary.kernel.tables import Table, index, reals
 from armillary.spatial.vector import add, cross, dot, scale, subtract
 from armillary.trace import Port, Program
