@@ -18,15 +18,15 @@ from armillary.planning.plan import BLEND, Plan
 from armillary.planning.segments import length_of
 from armillary.trajectories.motion import Motion
 
-__all__ = ["DetouredPath", "detoured", "motions_along"]
+__all__ = ["MEASURED", "SHORTEST", "DetouredPath", "detoured", "motions_along"]
 
 Array = npt.NDArray[np.float64]
 
-PARTS: Final = 8
-"""Samples of a motion between two samples of a path where nothing can be proven."""
+MEASURED: Final = 8
+"""Parts between two samples of a path, at whose ends is measured what is not proven."""
 
 SHORTEST: Final = 1e-7
-"""Least distance of such samples [m or rad]."""
+"""Samples that are nearer have none between them [m or rad]."""
 
 
 @final
@@ -176,4 +176,4 @@ def motions_along(check: CollisionCheck, q: Array) -> Motions:
         return check.motion(first, last)
     except ModelError:  # nothing is known of how fast links move
         longest = max(float(np.abs(last - first).max(initial=0.0)), SHORTEST)
-        return check.motion(first, last, step=longest / PARTS)
+        return check.motion(first, last, step=longest / MEASURED)

@@ -38,6 +38,7 @@ __all__ = [
     "COMPILER",
     "MAIN",
     "RESOLVED",
+    "SWITCH",
     "TURNS",
     "MjcfDocument",
     "read_document",

@@ -8,9 +8,9 @@ one is that of a joint whose coordinate is added to the length of the rod.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from armillary.formats.diagnostic import Report
 from armillary.formats.elements import TEXT, ElementTable, Row, numbers
@@ -23,9 +23,18 @@ from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
 from armillary.spatial.vector import norm
 
-__all__ = ["RodElements", "lengths_at_zero", "rod_elements", "rods_of"]
+__all__ = [
+    "LINEAR",
+    "RodElements",
+    "all_coefficients",
+    "lengths_at_zero",
+    "rod_elements",
+    "rods_of",
+]
 
 LINEAR: Final = (0.0, 1.0, 0.0, 0.0, 0.0)
+"""Coefficients of constraints that give none: one follows the other."""
+
 PULLS: Final = {"stiffness", "damping", "range", "frictionloss", "armature"}
 
 CLOSE: Final = 1e-9
@@ -39,6 +48,12 @@ HELD: Final = ElementTable[Report](
     Row("polycoef", numbers(None), default=LINEAR),
 )
 """The constraint, as it is read and written."""
+
+
+def all_coefficients(values: Mapping[str, Any]) -> tuple[float, ...]:
+    """Return the `polycoef` of a constraint; what it leaves out is that of `LINEAR`."""
+    given = tuple(values["polycoef"] or LINEAR)
+    return (*given, *LINEAR[len(given) :])
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +110,7 @@ def rods_of(document: MjcfDocument) -> Iterator[RodElements]:
         effective = document.effective(element, "equality", MAIN)
         values = HELD.read(effective, document.report)
         one = tendons.get(values["tendon1"] or "")
-        given = tuple(values["polycoef"] or LINEAR)
-        coefficients = (*given, *LINEAR[len(given) :])
+        coefficients = all_coefficients(values)
         is_active = effective.attributes.get("active", "true") == "true"
         if one is None or not is_active or not _is_straight(one):
             continue
