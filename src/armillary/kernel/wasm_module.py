@@ -54,6 +54,7 @@ def wasm_module(code: bytes, functions: Sequence[str]) -> bytes:
     assert code.startswith(HEAD), "WebAssembly begins otherwise"
     sections = list(_sections(code))
     _check_imports(sections)
+    # Memory: data, then the stack, which grows down from `stack`, then the heap.
     end = _end_of_data(sections)
     stack = -(-end // 16) * 16 + STACK_BYTES
     indices = _functions(sections)

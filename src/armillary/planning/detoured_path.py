@@ -143,11 +143,14 @@ def detoured(
     if last < 1:
         return DetouredPath((whole,), np.zeros((0, 2)), whole)
     q = tool.whole(whole.q)
+    # Runs of motions that are not free: `first` is where one begins, `end` is where the
+    # next free one does.
     free = motions_along(check, q).free
     edges = np.flatnonzero(np.diff(np.concatenate([[1], free, [1]]).astype(np.int8)))
     fixed = [name for name in tool.cell.joint_names if name not in tool.joints]
     parts: list[CartesianPath | Plan] = []
     left: list[tuple[float, float]] = []
+    # Pieces of the path between those runs, and plans in their place.
     begin = 0
     for first, end in edges.reshape(-1, 2).tolist():
         if first > begin:

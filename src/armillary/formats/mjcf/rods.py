@@ -36,6 +36,7 @@ LINEAR: Final = (0.0, 1.0, 0.0, 0.0, 0.0)
 """Coefficients of constraints that give none: one follows the other."""
 
 PULLS: Final = {"stiffness", "damping", "range", "frictionloss", "armature"}
+"""Attributes of a tendon by which it does more than keep a length."""
 
 CLOSE: Final = 1e-9
 """Lengths [m] that differ by less are the same; the one that was written counts."""
@@ -121,10 +122,12 @@ def rods_of(document: MjcfDocument) -> Iterator[RodElements]:
             term = None if other is None else _single_term(other)
             if other is None or term is None or any(coefficients[2:]):
                 continue
+            # L1 = L1_0 + c0 + c1 k (q - ref), where q adds to the length if c1 k = 1.
             joint, coefficient = term
             if abs(coefficients[1] * coefficient - 1.0) > CLOSE:
                 continue
             used.append(other)
+        # Tendons that motors, sensors or other constraints refer to stay tendons.
         names = {each.attributes.get("name") for each in used[1:]}
         if sum(name in names for name in users) != len(used) - 1:
             continue
@@ -138,8 +141,7 @@ def _is_straight(tendon: Element) -> bool:
         tendon.name == "spatial"
         and [each.name for each in tendon.children] == ["site", "site"]
         and all("site" in each.attributes for each in tendon.children)
-        and not {"stiffness", "damping", "range", "frictionloss"}
-        & tendon.attributes.keys()
+        and not PULLS & tendon.attributes.keys()
     )
 
 
