@@ -409,7 +409,7 @@ class _Function:
             yield from self._alloca(name, rest)
         elif operation == "call" and name is None:
             yield f"  {self._call(operation, rest)[1]};"
-        # Such a product is no statement: the sum that takes it up writes it.
+        # Written by the sum that takes it up.
         elif operation == "fmul" and self._is_taken_up(name, rest):
             left, right = self._operands(rest)[1]
             self.kinds[name] = self._operands(rest)[0]

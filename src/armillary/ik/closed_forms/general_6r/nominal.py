@@ -157,8 +157,8 @@ class NominalSolver:
         regular = found & (moved < MOVED**2) & (size > self._least)
         unclear[rows[is_met & ~regular]] = True
         rows, q, keys, is_met = rows[found], q[found], keys[found], is_met[found]
-        # Each target's solutions side by side, to find copies: what a start led to that
-        # is no answer of the formula must be a copy, and what is an answer must not be.
+        # Each target's solutions side by side, to find copies. Answers of the formula
+        # must differ, and starts beside them must lead to copies of those.
         counts = np.bincount(rows, minlength=count)
         slot = np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]
         table = np.zeros((*met.shape, keys.shape[1]))
