@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from armillary.kernel import compile
-from armillary.kernel.pipeline import At, Each, Pipeline, When, While
+from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import compile_pipeline
+from armillary.kernel.stages import At, Each, When, While
 from armillary.kernel.tables import Table, index, reals, span
 from armillary.spatial.dh import craig
 from armillary.spatial.lu import LU

@@ -99,14 +99,13 @@ class ConfinedProcess:
             folder: Its working directory; by default that of this process.
             complaints: Where its standard error goes.
         """
-        environment = {k: os.environ[k] for k in ("SYSTEMROOT",) if k in os.environ}
         self._lock = threading.Lock()
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-X", "utf8", *command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=complaints,
-            env=environment,
+            env=_environment(),
             cwd=folder,
         )
         self.end = weakref.finalize(self, _end, self._process)
@@ -176,14 +175,13 @@ class ForkServer:
 
     def _start(self) -> None:
         one, other = socket.socketpair()
-        environment = {k: os.environ[k] for k in ("SYSTEMROOT",) if k in os.environ}
         with other:
             process = subprocess.Popen(
                 [sys.executable, "-I", "-X", "utf8", *self._command],
                 stdin=other.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                env=environment,
+                env=_environment(),
             )
         self._control, self._owner = one, os.getpid()
         self._end = weakref.finalize(self, _end_server, process, one, os.getpid())
@@ -214,6 +212,11 @@ class ForkedProcess:
         with suppress(OSError):
             self._lines.close()
         self._connection.close()
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment of processes that are confined: what Windows needs."""
+    return {k: os.environ[k] for k in ("SYSTEMROOT",) if k in os.environ}
 
 
 def _nothing() -> None:

@@ -12,8 +12,9 @@ from armillary import tasks
 from armillary.control.obstacles import CAPSULE_WIDTH
 from armillary.control.step import Step
 from armillary.ik import scaled_rates
-from armillary.kernel.pipeline import Pipeline, programs_in
+from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_reference import evaluate
+from armillary.kernel.stages import programs_in
 from armillary.model.rules import Rule
 from armillary.shapes import Sphere
 from arms import arm_of_axes

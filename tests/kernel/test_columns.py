@@ -21,8 +21,9 @@ from armillary.kernel.columns import (
     when,
 )
 from armillary.kernel.packed import Packed, Part
-from armillary.kernel.pipeline import Call, Each, Pipeline, When, While, program
+from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import compile_pipeline
+from armillary.kernel.stages import Call, Each, When, While, program
 from armillary.kernel.tables import Table, index, reals
 from armillary.trace import Port, evaluate
 

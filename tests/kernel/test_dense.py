@@ -18,10 +18,11 @@ from armillary.kernel.dense import (
     Shrink,
     SolveMotion,
 )
-from armillary.kernel.pipeline import Dense, Pipeline, When
+from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_code import pipeline_code
 from armillary.kernel.pipeline_kernel import compile_pipeline
 from armillary.kernel.pipeline_reference import evaluate
+from armillary.kernel.stages import Dense, When
 from armillary.trace import Port
 
 Array = np.ndarray

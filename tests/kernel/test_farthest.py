@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from armillary.errors import KernelError
-from armillary.kernel.pipeline import Farthest, Pipeline
+from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import compile_pipeline
 from armillary.kernel.pipeline_reference import evaluate
+from armillary.kernel.stages import Farthest
 from armillary.kernel.tables import Table, reals
 from armillary.trace import Port
 

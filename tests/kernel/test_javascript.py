@@ -17,32 +17,21 @@ from armillary.kernel.javascript import (
     program_function,
 )
 from armillary.kernel.lowering import LOWERING
-from armillary.kernel.pipeline import At, Call, Each, Pipeline, When, While
+from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_reference import evaluate as evaluate_pipeline
+from armillary.kernel.stages import At, Call, Each, When, While
 from armillary.kernel.tables import Table, code, index, pack_all, reals, span
 from armillary.trace import OPS, Port, Program, trace
-from armillary.trace.functions import minimum, select
+from armillary.trace.functions import minimum
 from armillary.trace.program import evaluate
 from javascript import calls, run_javascript
+from one_operation import one_operation
 
 CORNERS = [
     *(0.0, 1.0, -1.0, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 3.0, -3.0, 1e-7, 7.25),
     *(1.0 + 2**-52, -1.0 - 2**-52, 0.49999999999999994, 4503599627370497.5, 1e300),
     *(800.0, -800.0, 1e-300, math.inf, -math.inf, math.nan),
 ]
-
-
-def one_operation(name: str) -> Program:
-    """A program of one operation; truths are 1 or 0, and given as numbers above 0."""
-    op = OPS[name]
-
-    def formula(*numbers: Any) -> Any:
-        pairs = zip(numbers, op.args, strict=True)
-        result = op(*(x > 0.0 if kind == "truth" else x for x, kind in pairs))
-        return select(result, 1.0, 0.0) if op.result == "truth" else result
-
-    shapes: dict[str, tuple[int, ...]] = {f"x{k}": () for k in range(op.arity)}
-    return trace(formula, name=name, **shapes)
 
 
 def random_formula(rng: np.random.Generator) -> Program:

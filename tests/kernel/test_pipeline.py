@@ -12,9 +12,10 @@ import pytest
 from armillary.errors import KernelError, ShapeError, UnknownName
 from armillary.kernel import compiler, pipeline_code, vectorize
 from armillary.kernel.kernel import Kernel
-from armillary.kernel.pipeline import At, Each, Pipeline, Stage, When, While
+from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import compile_pipeline
 from armillary.kernel.pipeline_reference import evaluate
+from armillary.kernel.stages import At, Each, Stage, When, While
 from armillary.kernel.tables import Table, index, reals, span
 from armillary.trace import Port, Program, trace
 from armillary.trace.functions import minimum, select, sqrt

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from armillary.kernel import pipeline_code
-from armillary.kernel.pipeline import At, Each, Pipeline, Stage, When, While
+from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import compile_pipeline
+from armillary.kernel.stages import At, Each, Stage, When, While
 from armillary.kernel.tables import Table, reals
 from armillary.trace import Port, Program, trace
 from armillary.trace.functions import select

@@ -10,9 +10,10 @@ import pytest
 
 from armillary.errors import KernelError, ShapeError
 from armillary.kernel import pipeline_code
-from armillary.kernel.pipeline import Call, Each, Pipeline, Stage, When, While
+from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import Callees, compile_pipeline
 from armillary.kernel.pipeline_records import PipelineRecords
+from armillary.kernel.stages import Call, Each, Stage, When, While
 from armillary.kernel.tables import Table, code, index, reals, record
 from armillary.trace import Port, Program, trace
 from armillary.trace.functions import select

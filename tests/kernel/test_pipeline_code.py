@@ -10,8 +10,9 @@ import pytest
 from armillary.kernel.block_rows import LONGEST, PART
 from armillary.kernel.compiler import kernel_text
 from armillary.kernel.machine_type import F64
-from armillary.kernel.pipeline import Each, Pipeline
+from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import compile_pipeline
+from armillary.kernel.stages import Each
 from armillary.kernel.tables import Table, index
 from armillary.trace import Port, trace
 

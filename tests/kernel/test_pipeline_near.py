@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from armillary.errors import KernelError
-from armillary.kernel.pipeline import BOXES, Each, NearRecords, Pipeline
+from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import compile_pipeline
+from armillary.kernel.stages import BOXES, Each, NearRecords
 from armillary.kernel.tables import Table, reals, span
 from armillary.trace import Port, trace
 from armillary.trace.functions import select

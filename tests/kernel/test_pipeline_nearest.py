@@ -10,9 +10,10 @@ import pytest
 from armillary.collision.distance.ball_tree import BALLS, ball_tree
 from armillary.errors import KernelError
 from armillary.kernel.javascript import pipeline_function
-from armillary.kernel.pipeline import NearestPoint, Pipeline, When, program
+from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import compile_pipeline
 from armillary.kernel.pipeline_reference import evaluate
+from armillary.kernel.stages import NearestPoint, When, program
 from armillary.kernel.tables import Table, reals
 from armillary.trace import Port
 from armillary.trace.functions import sqrt

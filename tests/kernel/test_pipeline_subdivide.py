@@ -9,9 +9,10 @@ import pytest
 
 from armillary.errors import KernelError
 from armillary.kernel.javascript import pipeline_function
-from armillary.kernel.pipeline import Each, Pipeline, Stage, Subdivide, When
+from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import compile_pipeline
 from armillary.kernel.pipeline_reference import evaluate
+from armillary.kernel.stages import Each, Stage, Subdivide, When
 from armillary.kernel.subdivision import PIECES, covered
 from armillary.kernel.tables import Table, reals
 from armillary.trace import Port, Program, trace

@@ -10,8 +10,9 @@ import pytest
 
 from armillary.errors import KernelError
 from armillary.kernel.column_function import ColumnCode, ColumnFunction
-from armillary.kernel.pipeline import Each, Pipeline, When
+from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import compile_pipeline
+from armillary.kernel.stages import Each, When
 from armillary.kernel.tables import Table, reals, span
 from armillary.trace import Port, Program, trace
 from armillary.trace.functions import select

@@ -309,8 +309,9 @@ def test_an_interrupt_among_flagged_rows():
 
 PIPELINE = """
 import os, sys, threading, warnings
-from armillary.kernel.pipeline import Each, Pipeline
+from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import compile_pipeline
+from armillary.kernel.stages import Each
 from armillary.kernel.tables import Table, index, reals
 from armillary.trace import Port
 warnings.simplefilter("ignore", DeprecationWarning)  # to fork with threads

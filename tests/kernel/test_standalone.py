@@ -30,8 +30,8 @@ from armillary.kernel.standalone import (
 from armillary.kernel.targets import GPU, SOURCE, Platform, platform_of, target_names
 from armillary.kernel.wasm_module import wasm_module
 from armillary.trace import OPS, Program, trace
-from armillary.trace.functions import select
 from javascript import run_javascript
+from one_operation import one_operation
 
 Array = npt.NDArray[Any]
 
@@ -42,19 +42,6 @@ VALUES = [
     *(1.0 + 2**-52, 4503599627370497.5, 800.0, math.inf, -math.inf, math.nan),
     *np.random.default_rng(3).normal(0.0, 3.0, 41).tolist(),
 ]
-
-
-def one_operation(name: str) -> Program:
-    """A program of one operation on numbers; truths are numbers above 0."""
-    op = OPS[name]
-
-    def formula(*numbers: Any) -> Any:
-        pairs = zip(numbers, op.args, strict=True)
-        result = op(*(x > 0.0 if kind == "truth" else x for x, kind in pairs))
-        return select(result, 1.0, 0.0) if op.result == "truth" else result
-
-    shapes: dict[str, Any] = {f"x{k}": () for k in range(op.arity)}
-    return trace(formula, name=name, **shapes)
 
 
 OPERATIONS = {name: one_operation(name) for name in OPS}

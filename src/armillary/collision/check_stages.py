@@ -15,8 +15,9 @@ import numpy as np
 
 from armillary.collision.columns import RECORDS_OF_SHAPES, CheckColumns, Room
 from armillary.kernel.columns import call, each, repeat, when
-from armillary.kernel.pipeline import Call, Pipeline, Stage
+from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
+from armillary.kernel.stages import Call, Stage
 from armillary.kinematics.moving_links import MovingLinks
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import (

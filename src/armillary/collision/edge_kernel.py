@@ -52,8 +52,8 @@ from armillary.collision.volumes import (
     rounded_boxes,
 )
 from armillary.kernel.column_function import ColumnCode, ColumnFunction, native_lanes
-from armillary.kernel.pipeline import BOXES
 from armillary.kernel.pipeline_records import PipelineRecords
+from armillary.kernel.stages import BOXES
 from armillary.kernel.tables import pack_all
 from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.moving_twists import moving_twists

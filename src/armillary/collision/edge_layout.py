@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from armillary.collision.check_tables import CheckTables
 from armillary.collision.volumes import rounded_box
-from armillary.kernel.pipeline import BOXES
+from armillary.kernel.stages import BOXES
 from armillary.model.fields import kept
 from armillary.model.shapes import Sphere
 

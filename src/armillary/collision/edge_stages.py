@@ -42,7 +42,8 @@ from armillary.collision.nearness import (
 )
 from armillary.collision.shape_boxes import BoxColumns, BoxPair, gap_of_boxes
 from armillary.kernel.columns import Column, call, each, when
-from armillary.kernel.pipeline import BOXES, NearRecords, Pipeline, Stage
+from armillary.kernel.pipeline import Pipeline
+from armillary.kernel.stages import BOXES, NearRecords, Stage
 from armillary.kernel.tables import Table, code, span
 from armillary.kinematics.moving_links import MovingLinks
 from armillary.spatial.pose import Pose

@@ -43,7 +43,8 @@ from armillary.collision.columns import (
 )
 from armillary.collision.shape_boxes import BoxPair, gap_of_boxes
 from armillary.kernel.columns import each, subdivide, when
-from armillary.kernel.pipeline import Pipeline, Stage
+from armillary.kernel.pipeline import Pipeline
+from armillary.kernel.stages import Stage
 from armillary.kinematics.moving_links import MovingLinks
 from armillary.kinematics.moving_twists import moving_twists
 from armillary.spatial.pose import Pose

@@ -25,7 +25,8 @@ from armillary.collision.columns import (
     CheckColumns,
 )
 from armillary.kernel.columns import call, each, when
-from armillary.kernel.pipeline import Pipeline, Stage
+from armillary.kernel.pipeline import Pipeline
+from armillary.kernel.stages import Stage
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import (
     Matrix,

@@ -25,7 +25,7 @@ from armillary.ik.active_rows import FREE
 from armillary.ik.scaled_rates import RateRow, when_near
 from armillary.kernel.columns import dense, each, repeat, when
 from armillary.kernel.dense import ActiveSet
-from armillary.kernel.pipeline import Stage
+from armillary.kernel.stages import Stage
 from armillary.kernel.tables import Table
 from armillary.spatial.ldl import inner
 from armillary.spatial.vector import Matrix, Number, Vector

@@ -27,7 +27,7 @@ from armillary.control.columns import (
 from armillary.control.obstacle_distance import gap_to_obstacle, placed_capsule
 from armillary.control.obstacles import CapsuleNumbers, obstacle_numbers
 from armillary.kernel.columns import call, each, when
-from armillary.kernel.pipeline import Stage
+from armillary.kernel.stages import Stage
 from armillary.kernel.tables import Table, code, span
 from armillary.spatial.ldl import inner
 from armillary.spatial.pose import Pose

@@ -33,7 +33,7 @@ from armillary.control.columns import InequalityRow, StepColumns
 from armillary.control.stop_stages import PositionLimits
 from armillary.ik.scaled_rates import RateLimits
 from armillary.kernel.columns import each
-from armillary.kernel.pipeline import Stage
+from armillary.kernel.stages import Stage
 from armillary.kernel.tables import Table
 from armillary.kinematics.moving_twists import MovingTwists
 from armillary.model.limit_rows import LimitRows

@@ -21,7 +21,7 @@ from armillary.control.task_stages import (
 )
 from armillary.errors import ModelError, quote
 from armillary.ik.objective import gradient
-from armillary.kernel.pipeline import program
+from armillary.kernel.stages import program
 from armillary.kinematics.moving_twists import MovingTwists
 from armillary.spatial.ldl import inner
 from armillary.spatial.vector import Matrix, Number, Vector

@@ -18,7 +18,7 @@ from armillary.kernel.dense import (
     Operation,
     Shrink,
 )
-from armillary.kernel.pipeline import Stage
+from armillary.kernel.stages import Stage
 from armillary.spatial.ldl import LDLFactor, shifted
 from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace import Port

@@ -22,7 +22,7 @@ from armillary.control.columns import TINY, StepColumns
 from armillary.control.least_squares import add_diagonal, add_squares, cleared
 from armillary.control.task_stages import TaskRows
 from armillary.kernel.columns import when
-from armillary.kernel.pipeline import Stage
+from armillary.kernel.stages import Stage
 from armillary.spatial.ldl import inner
 from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace.functions import maximum, select, sqrt

@@ -30,7 +30,7 @@ from armillary.control.least_squares import add_diagonal, add_squares, cleared
 from armillary.ik.active_rows import FREE
 from armillary.ik.scaled_rates import RateLimits, when_near
 from armillary.kernel.columns import each, repeat, when
-from armillary.kernel.pipeline import Stage
+from armillary.kernel.stages import Stage
 from armillary.kernel.tables import Table
 from armillary.spatial.ldl import inner
 from armillary.spatial.vector import Matrix, Number, Vector

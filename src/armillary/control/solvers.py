@@ -30,7 +30,7 @@ from armillary.control.unreached import unreached_stages
 from armillary.ik.active_rows import FREE
 from armillary.ik.scaled_rates import RateRow, rate_stages, when_near
 from armillary.kernel.columns import each, repeat
-from armillary.kernel.pipeline import Stage
+from armillary.kernel.stages import Stage
 from armillary.kernel.tables import Table
 from armillary.kinematics.moving_twists import MovingTwists
 from armillary.spatial.ldl import inner

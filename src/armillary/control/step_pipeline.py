@@ -86,7 +86,8 @@ from armillary.control.torque_limits import (
 from armillary.ik.active_rows import FREE
 from armillary.ik.reason import RateReason
 from armillary.kernel.columns import each
-from armillary.kernel.pipeline import Pipeline, Stage
+from armillary.kernel.pipeline import Pipeline
+from armillary.kernel.stages import Stage
 from armillary.kernel.tables import Table
 from armillary.kinematics.moving_twists import MovingTwists
 from armillary.spatial.ldl import inner

@@ -27,7 +27,7 @@ from armillary.control.columns import InequalityRow, StepColumns, WorldCapsule
 from armillary.control.obstacle_distance import gap_to_obstacle, placed_capsule
 from armillary.ik.scaled_rates import RateLimits, when_near
 from armillary.kernel.columns import call, each, repeat, when
-from armillary.kernel.pipeline import Stage
+from armillary.kernel.stages import Stage
 from armillary.kernel.tables import Table
 from armillary.kinematics.moving_twists import MovingTwists
 from armillary.spatial.ldl import inner

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from armillary.control import tasks
 from armillary.control.columns import StepColumns
-from armillary.kernel.pipeline import Stage
+from armillary.kernel.stages import Stage
 from armillary.kernel.tables import Table
 from armillary.kinematics.kernels import selection_of
 from armillary.kinematics.moving_twists import MovingTwists

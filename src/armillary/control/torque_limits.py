@@ -21,7 +21,7 @@ from armillary.dynamics.mass_matrix import mass_matrix
 from armillary.dynamics.multibody import Multibody
 from armillary.dynamics.options import options_of
 from armillary.kernel.columns import each
-from armillary.kernel.pipeline import Stage
+from armillary.kernel.stages import Stage
 from armillary.kernel.tables import Table
 from armillary.kinematics.bound_kernel import AnyKernel
 from armillary.kinematics.moving_twists import MovingTwists

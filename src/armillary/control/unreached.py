@@ -27,7 +27,7 @@ from typing import Any, Final, NamedTuple
 from armillary.control.columns import TINY, StepColumns
 from armillary.control.task_stages import TaskStages
 from armillary.kernel.columns import when
-from armillary.kernel.pipeline import Stage
+from armillary.kernel.stages import Stage
 from armillary.spatial.ldl import LDLFactor, Rows, gram, inner
 from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace.functions import maximum, select, sqrt

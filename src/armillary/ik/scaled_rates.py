@@ -48,7 +48,7 @@ from armillary.kernel.columns import (
 )
 from armillary.kernel.dense import SolveMotion
 from armillary.kernel.packed import Packed, Part
-from armillary.kernel.pipeline import Stage
+from armillary.kernel.stages import Stage
 from armillary.kernel.tables import Table
 from armillary.spatial.ldl import inner
 from armillary.spatial.vector import Matrix, Number, Vector

@@ -23,7 +23,8 @@ from armillary.ik.search_step import (
     step_program,
 )
 from armillary.ik.targets import POSE_SIZE
-from armillary.kernel.pipeline import Each, Pipeline, While
+from armillary.kernel.pipeline import Pipeline
+from armillary.kernel.stages import Each, While
 from armillary.kernel.tables import Table, reals
 from armillary.spatial.vector import Number, Vector
 from armillary.trace import Port, trace

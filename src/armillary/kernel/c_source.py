@@ -382,6 +382,7 @@ class _Function:
         found = ASSIGNED.match(line)
         assert found is not None, line
         name, operation, rest = found.groups()
+        # A jump first assigns the phis of the block that it leads to.
         if operation == "br":
             rest = rest.partition(", !prof")[0]
             parts = rest.split(", ")
@@ -408,6 +409,7 @@ class _Function:
             yield from self._alloca(name, rest)
         elif operation == "call" and name is None:
             yield f"  {self._call(operation, rest)[1]};"
+        # Written by the sum that takes it up.
         elif operation == "fmul" and self._is_taken_up(name, rest):
             left, right = self._operands(rest)[1]
             self.kinds[name] = self._operands(rest)[0]
@@ -506,6 +508,7 @@ class _Function:
         kind, (left, right) = self._operands(rest)
         f = "f" if kind == "float" else ""
         is_sum = operation == "fadd"
+        # x y + z, x y - z = x y + (-z), z - x y = (-x) y + z, each rounded once.
         if left[1:] in self.products:
             x, y = (self._value(each, kind) for each in self.products[left[1:]])
             z = self._value(right, kind)
@@ -548,6 +551,8 @@ class _Function:
             if kind == to:
                 return to, text
             return to, f"{TYPES[kind]}_as_{TYPES[to]}({text})"
+        # C has unsigned numbers alone here: signed ones are made of them where an
+        # instruction means them. A bit is 0 or 1 in C, and 0 or -1 as a signed number.
         if operation in ("sext", "sitofp"):
             if kind == "i1":
                 return to, f"({TYPES[to]})-{text}"

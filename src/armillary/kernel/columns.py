@@ -39,7 +39,7 @@ import numpy as np
 from armillary.errors import KernelError, unknown
 from armillary.kernel.dense import Operation
 from armillary.kernel.packed import Packed
-from armillary.kernel.pipeline import (
+from armillary.kernel.stages import (
     At,
     Call,
     Dense,

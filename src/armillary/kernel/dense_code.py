@@ -23,8 +23,8 @@ from armillary.kernel.factor_code import Factor, packed_row
 from armillary.kernel.least_motion_code import least_motion_code, least_motion_numbers
 from armillary.kernel.machine_type import I64, PTR, Type
 from armillary.kernel.memory import Struct
-from armillary.kernel.pipeline import Dense
 from armillary.kernel.row_code import DenseSite, Records, RowCode, Strided, padded
+from armillary.kernel.stages import Dense
 
 __all__ = ["APART", "dense_function", "working_numbers"]
 

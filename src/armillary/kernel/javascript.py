@@ -25,14 +25,14 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import KernelError
-from armillary.kernel.pipeline import (
+from armillary.kernel.pipeline import Pipeline
+from armillary.kernel.stages import (
     At,
     Call,
     Dense,
     Each,
     Farthest,
     NearestPoint,
-    Pipeline,
     Stage,
     Subdivide,
     When,

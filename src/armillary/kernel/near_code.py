@@ -9,7 +9,7 @@ from typing import Final
 from armillary.kernel.builder import EndlessLoop, FunctionBuilder, Value
 from armillary.kernel.machine_type import I64, Type
 from armillary.kernel.memory import Struct
-from armillary.kernel.pipeline import BOXES
+from armillary.kernel.stages import BOXES
 
 __all__ = ["near_records"]
 

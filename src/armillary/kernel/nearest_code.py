@@ -9,7 +9,7 @@ from typing import Final
 from armillary.kernel.builder import FunctionBuilder, Value
 from armillary.kernel.machine_type import I1, I64, Type, bits_of_lanes
 from armillary.kernel.memory import Struct
-from armillary.kernel.pipeline import NearestPoint
+from armillary.kernel.stages import NearestPoint
 
 __all__ = ["NearestCode"]
 

@@ -46,37 +46,12 @@ from armillary.kernel.stages import (
     Subdivide,
     When,
     While,
-    calls_in,
-    dense_in,
-    lane_regions_in,
-    program,
     programs_in,
-    searches_in,
 )
 from armillary.kernel.tables import Table
 from armillary.trace import Port, Program
 
-__all__ = [
-    "BOXES",
-    "At",
-    "Call",
-    "Dense",
-    "Each",
-    "Farthest",
-    "NearRecords",
-    "NearestPoint",
-    "Pipeline",
-    "Stage",
-    "Subdivide",
-    "When",
-    "While",
-    "calls_in",
-    "dense_in",
-    "lane_regions_in",
-    "program",
-    "programs_in",
-    "searches_in",
-]
+__all__ = ["Pipeline"]
 
 
 @final

@@ -22,20 +22,7 @@ from armillary.kernel.machine_type import I1, I64, PTR, VOID, Type, bits_of_lane
 from armillary.kernel.memory import Struct, copy_bytes
 from armillary.kernel.near_code import near_records
 from armillary.kernel.nearest_code import NearestCode
-from armillary.kernel.pipeline import (
-    At,
-    Call,
-    Dense,
-    Each,
-    Farthest,
-    NearestPoint,
-    Pipeline,
-    Stage,
-    Subdivide,
-    When,
-    While,
-    dense_in,
-)
+from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_columns import (
     INLINE,
     read_by_programs,
@@ -44,6 +31,19 @@ from armillary.kernel.pipeline_columns import (
     written_elsewhere,
 )
 from armillary.kernel.record_code import lane_records
+from armillary.kernel.stages import (
+    At,
+    Call,
+    Dense,
+    Each,
+    Farthest,
+    NearestPoint,
+    Stage,
+    Subdivide,
+    When,
+    While,
+    dense_in,
+)
 from armillary.kernel.subdivision_code import SubdivisionCode
 from armillary.kernel.tables import Field, Table
 from armillary.trace import Program

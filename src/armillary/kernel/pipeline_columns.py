@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Final
 
-from armillary.kernel.pipeline import (
+from armillary.kernel.pipeline import Pipeline
+from armillary.kernel.stages import (
     At,
     Call,
     Dense,
     Each,
     Farthest,
     NearestPoint,
-    Pipeline,
     Stage,
     Subdivide,
     When,

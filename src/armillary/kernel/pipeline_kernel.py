@@ -23,13 +23,13 @@ from armillary.kernel.binding import address_of, make_function, nothing
 from armillary.kernel.fallback import STATE, new_state
 from armillary.kernel.kernel import Kernel, kernel_of
 from armillary.kernel.native import Native, native_of
-from armillary.kernel.pipeline import (
+from armillary.kernel.pipeline import Pipeline
+from armillary.kernel.stages import (
     Call,
     Dense,
     Each,
     Farthest,
     NearestPoint,
-    Pipeline,
     Stage,
     Subdivide,
     While,

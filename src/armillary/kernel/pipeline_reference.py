@@ -14,20 +14,20 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.kernel.arguments import broadcast
-from armillary.kernel.pipeline import (
+from armillary.kernel.pipeline import Pipeline
+from armillary.kernel.references import vectorize
+from armillary.kernel.stages import (
     At,
     Call,
     Dense,
     Each,
     Farthest,
     NearestPoint,
-    Pipeline,
     Stage,
     Subdivide,
     When,
     While,
 )
-from armillary.kernel.references import vectorize
 from armillary.kernel.subdivision import PIECES, covered
 from armillary.kernel.tables import Field, Table
 from armillary.trace import Port, Program

@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from armillary.errors import KernelError
 from armillary.kernel.arguments import Computation
+from armillary.kernel.block_rows import ALIGNMENT
 from armillary.kernel.builder import METADATA, FunctionBuilder, Value
 from armillary.kernel.compiler import with_small_buffers, without_empty_arrays
 from armillary.kernel.emit import emit_block
@@ -41,7 +42,8 @@ from armillary.kernel.machine_type import (
     bits_of_lanes,
     real_of,
 )
-from armillary.kernel.pipeline import Pipeline, calls_in
+from armillary.kernel.pipeline import Pipeline
+from armillary.kernel.stages import calls_in
 from armillary.kernel.targets import Platform
 from armillary.trace import Port, Program
 
@@ -56,8 +58,6 @@ Array = npt.NDArray[Any]
 
 MOST_STACK: Final = 2**19
 """Bytes of the stack that a function may take; threads may have no more."""
-
-ALIGNMENT: Final = 64
 
 
 @final

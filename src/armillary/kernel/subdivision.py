@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from armillary.kernel.pipeline import Subdivide
+from armillary.kernel.stages import Subdivide
 
 __all__ = ["PIECES", "ROOM", "SHIFTS", "Pieces", "covered"]
 

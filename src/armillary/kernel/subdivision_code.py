@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from armillary.kernel.builder import FunctionBuilder, Value
 from armillary.kernel.machine_type import I1, I64, Type
-from armillary.kernel.pipeline import Subdivide
+from armillary.kernel.stages import Subdivide
 from armillary.kernel.subdivision import PIECES, ROOM, SHIFTS
 
 __all__ = ["SubdivisionCode"]

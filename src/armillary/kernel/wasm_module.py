@@ -54,6 +54,7 @@ def wasm_module(code: bytes, functions: Sequence[str]) -> bytes:
     assert code.startswith(HEAD), "WebAssembly begins otherwise"
     sections = list(_sections(code))
     _check_imports(sections)
+    # Memory: data, then the stack, which grows down from `stack`, then the heap.
     end = _end_of_data(sections)
     stack = -(-end // 16) * 16 + STACK_BYTES
     indices = _functions(sections)
@@ -194,19 +195,13 @@ def _symbols(part: _ObjectBytes) -> Iterator[tuple[str, int]]:
                 yield name, index
 
 
-def _leb(value: int) -> bytes:
-    made = bytearray()
-    while value > 0x7F:
-        made.append(value & 0x7F | 0x80)
-        value >>= 7
-    made.append(value)
-    return bytes(made)
+def _leb(value: int, last: int = 0x7F) -> bytes:
+    """Return a number that is not negative, by seven bits a byte, the lowest first.
 
-
-def _signed_leb(value: int) -> bytes:
-    """Return a number that is not negative with room for its sign."""
+    last: The largest last byte; 0x3F where its upper bit is that of a sign.
+    """
     made = bytearray()
-    while value > 0x3F:
+    while value > last:
         made.append(value & 0x7F | 0x80)
         value >>= 7
     made.append(value)
@@ -218,7 +213,7 @@ def _named(text: str) -> bytes:
 
 
 def _constant(kind: int, access: int, value: int) -> bytes:
-    return bytes([kind, access, I32_CONST]) + _signed_leb(value) + bytes([END])
+    return bytes([kind, access, I32_CONST]) + _leb(value, 0x3F) + bytes([END])
 
 
 def _vector(items: Sequence[bytes]) -> bytes:

@@ -21,8 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import NotCompiled
-from armillary.kernel.pipeline import Each, Pipeline, Stage
+from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.python_kernel import PythonProgram
+from armillary.kernel.stages import Each, Stage
 from armillary.kernel.tables import Table, index, reals, span
 from armillary.kinematics.inputs import Inputs, program_of
 from armillary.model.frame import FrameRef

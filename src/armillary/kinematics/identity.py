@@ -10,9 +10,10 @@ import sys
 from types import FunctionType, MethodType
 from typing import Any, Final, cast
 
+from armillary.model.user_warning import OURS
+
 __all__ = ["digest"]
 
-OURS: Final = __name__.partition(".")[0]
 KNOWN: Final = {OURS, "numpy", "msgspec", "builtins", "functools"}
 
 

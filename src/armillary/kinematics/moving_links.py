@@ -16,8 +16,9 @@ import numpy.typing as npt
 
 from armillary.errors import NotCompiled
 from armillary.kernel import Kernel
-from armillary.kernel.pipeline import Each, Pipeline, Stage
+from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
+from armillary.kernel.stages import Each, Stage
 from armillary.kernel.tables import Table, index, reals, span
 from armillary.kinematics.closing.branch import home_branch
 from armillary.kinematics.closing.kernel import passive_stages, passive_tables

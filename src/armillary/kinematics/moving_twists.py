@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import NotCompiled
-from armillary.kernel.pipeline import Each, Stage
 from armillary.kernel.python_kernel import PythonProgram
+from armillary.kernel.stages import Each, Stage
 from armillary.kernel.tables import Table, index, reals
 from armillary.kinematics.inputs import program_of
 from armillary.kinematics.jacobian import Twist, jacobian, twists_at_point

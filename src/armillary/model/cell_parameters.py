@@ -165,6 +165,7 @@ class _Names:
             owner, bare = "", name
         if name in {f"{_rod_name(x)}.length" for x in cell.loops if _is_rod(x)}:
             owner, bare = "", name
+        # Names may have dots: the longest part that names something counts.
         for end in (len(bare), *reversed([k for k, c in enumerate(bare) if c == "."])):
             thing, rest = bare[:end], bare[end + 1 :]
             steps = tuple(rest.split(".")) if rest else ()
@@ -284,6 +285,8 @@ class _Names:
                     (*path, "joint", field), f"{full}.{field}", (), name
                 )
             ]
+        # What stands behind the name: six numbers of a frame, a field of the joint, its
+        # offset, its dynamics, its coupling.
         if steps[0] in SIX and not link.moves:  # a link that is only a frame
             steps = ("precursor", *steps)
         first, rest = steps[0], steps[1:]
@@ -460,6 +463,7 @@ def varied_cell(
             numbers |= {(*path, name): value for name, value in correction.items()}
             continue
         changes[path] = _changed(cell, path, correction)
+    # All fields of a joint that vary are one change, of its precursor too.
     for path, number in numbers.items():
         if "joint" in path:
             k = path.index("joint") + 1
@@ -471,6 +475,7 @@ def varied_cell(
         precursor = changes.pop((*path, "precursor"), joint.precursor)
         changes[path] = VariedJoint(joint, precursor, [*inner], [*inner.values()])
     varied = changed_parts(cell, changes, unchecked)
+    # What does not depend on the numbers is that of the nominal cell, found once.
     vars(varied)[VALUES], vars(varied)[NOMINAL] = tuple(values), cell
     for name in STRUCTURE["cell"]:
         vars(varied)[name] = getattr(cell, name)

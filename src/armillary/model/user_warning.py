@@ -6,7 +6,7 @@ import inspect
 import warnings
 from typing import Final
 
-__all__ = ["warn_user"]
+__all__ = ["OURS", "warn_user"]
 
 OURS: Final = __name__.partition(".")[0]
 

@@ -156,7 +156,7 @@ class CartesianPath:
         bounds: How far the tool is from the curve between each sample and the next at
             most: distance [m] and angle [rad], shape (k - 1, 2).
         proven: Whether these are proven; otherwise, as for closed loops, they are
-            the greatest of `MEASURED` instants between samples.
+            the greatest at the ends of `MEASURED` parts of each interval.
         pairs: Names of the pairs of links that touch at `where`.
         tool: What follows it.
         curve: The poses that it follows.

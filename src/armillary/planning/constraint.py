@@ -454,6 +454,7 @@ class Manifold:
             if step == STEPS or not len(rows):
                 break
             now = now[~is_done]
+            # Weighted damped least squares: W J' (J W J' + d 1)^-1 e, W = weights^-2.
             J = np.concatenate(
                 [
                     one.slopes(now, each.e[~is_done])

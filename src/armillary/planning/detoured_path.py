@@ -18,15 +18,15 @@ from armillary.planning.plan import BLEND, Plan
 from armillary.planning.segments import length_of
 from armillary.trajectories.motion import Motion
 
-__all__ = ["DetouredPath", "detoured", "motions_along"]
+__all__ = ["MEASURED", "SHORTEST", "DetouredPath", "detoured", "motions_along"]
 
 Array = npt.NDArray[np.float64]
 
-PARTS: Final = 8
-"""Samples of a motion between two samples of a path where nothing can be proven."""
+MEASURED: Final = 8
+"""Parts between two samples of a path, at whose ends is measured what is not proven."""
 
 SHORTEST: Final = 1e-7
-"""Least distance of such samples [m or rad]."""
+"""Samples that are nearer have none between them [m or rad]."""
 
 
 @final
@@ -143,11 +143,14 @@ def detoured(
     if last < 1:
         return DetouredPath((whole,), np.zeros((0, 2)), whole)
     q = tool.whole(whole.q)
+    # Runs of motions that are not free: `first` is where one begins, `end` is where the
+    # next free one does.
     free = motions_along(check, q).free
     edges = np.flatnonzero(np.diff(np.concatenate([[1], free, [1]]).astype(np.int8)))
     fixed = [name for name in tool.cell.joint_names if name not in tool.joints]
     parts: list[CartesianPath | Plan] = []
     left: list[tuple[float, float]] = []
+    # Pieces of the path between those runs, and plans in their place.
     begin = 0
     for first, end in edges.reshape(-1, 2).tolist():
         if first > begin:
@@ -176,4 +179,4 @@ def motions_along(check: CollisionCheck, q: Array) -> Motions:
         return check.motion(first, last)
     except ModelError:  # nothing is known of how fast links move
         longest = max(float(np.abs(last - first).max(initial=0.0)), SHORTEST)
-        return check.motion(first, last, step=longest / PARTS)
+        return check.motion(first, last, step=longest / MEASURED)

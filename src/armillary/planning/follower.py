@@ -34,7 +34,7 @@ from armillary.planning.cartesian_path import (
     Tool,
     least_singular_values,
 )
-from armillary.planning.detoured_path import motions_along
+from armillary.planning.detoured_path import MEASURED, SHORTEST, motions_along
 from armillary.planning.deviation import Deviations, ToolChain, chain_of, path_error
 from armillary.planning.tool_curve import ToolCurve
 
@@ -69,13 +69,7 @@ UNKNOWN: Final = 8.0
 """In so many parts where nothing says how many are needed."""
 
 ROUNDS: Final = 16
-SHORTEST: Final = 1e-7
-"""Intervals that are shorter are not divided [m]."""
-
 MOST_SAMPLES: Final = 1 << 20
-
-MEASURED: Final = 8
-"""Parts of intervals at whose ends deviations are measured where none is proven."""
 
 SINGULAR: Final = 5e-2
 """Below this least singular value what stops a path is a singular pose."""

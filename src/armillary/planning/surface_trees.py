@@ -118,6 +118,7 @@ class SurfaceTree:
 
     def nearest(self, q: Array) -> Indices:
         """Return the nodes nearest to joint positions, shape (k,)."""
+        # |z - w|^2 less |w|^2, which is the same for all nodes.
         z = self.z[: self.count]
         square = (z * z).sum(axis=1) - 2.0 * (q * self.weights) @ z.T
         square[:, self.is_left_out[: self.count]] = np.inf
@@ -215,6 +216,7 @@ class SurfaceTrees:
                 break
             here, way = tree.q[node[rows]], samples[rows] - tree.q[node[rows]]
             left = np.sqrt(way * way @ weights**2.0)
+            # Branches that stand at their sample already are done.
             is_here = left <= SAME
             if is_here.any():
                 there[rows[is_here]] = True
@@ -228,10 +230,12 @@ class SurfaceTrees:
             if not is_last.all():
                 steps = here + part[:, None] * way
                 found[~is_last], good[~is_last] = manifold.project(steps[~is_last])
+            # A step that projects far away, or does not lead nearer, ends its branch.
             moved = self.motions.lengths(here, found)
             nearer = left - self.motions.lengths(found, samples[rows])
             good &= (moved < FARTHEST * STEP) & (is_last | (nearer > LEAST * STEP))
             kept = np.flatnonzero(good)
+            # Ends and middles alone are tested; ways that join trees are proven later.
             both = np.concatenate([found[kept], 0.5 * (here + found)[kept]])
             free = self.motions.are_free(both).reshape(2, -1).all(axis=0)
             kept = kept[free]
@@ -255,6 +259,8 @@ class SurfaceTrees:
         whole = [way[1:] for way in ways if way is not None]
         if len(whole) == len(ways):
             return np.concatenate([q[:1], *whole]), int(other.root[b])
+        # What is behind the first motion that is not free is left out, in both trees,
+        # so that they grow there in another way.
         for k, way in enumerate(ways):
             if way is None and k + 1 < len(first):
                 one.leave_out(first[k + 1])

@@ -186,6 +186,7 @@ class Asked:
         positions = self._positions(generator, count, limits)
         given: list[Array] = []
         free: list[Array] = []
+        # Positions within limits, starts of searches near them, else numbers around 0.
         for port in self.kernel.computation.inputs:
             if port.name in self.bound:
                 given.append(self.bound[port.name])

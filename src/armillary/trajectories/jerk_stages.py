@@ -29,7 +29,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from armillary.kernel.columns import repeat, when
-from armillary.kernel.pipeline import Pipeline, Stage
+from armillary.kernel.pipeline import Pipeline
+from armillary.kernel.stages import Stage
 from armillary.spatial.vector import Number, Vector
 from armillary.trace.functions import (
     absolute,

@@ -37,7 +37,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.kernel.columns import repeat
-from armillary.kernel.pipeline import Stage
+from armillary.kernel.stages import Stage
 from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace import Port
 from armillary.trace.functions import absolute, maximum, minimum, select, sqrt

@@ -16,7 +16,7 @@ from armillary.kernel.columns import (
     index_field,
     number_field,
 )
-from armillary.kernel.pipeline import Stage
+from armillary.kernel.stages import Stage
 from armillary.kernel.tables import Field, Table
 from armillary.trajectories.curve import BASIS_ROWS
 

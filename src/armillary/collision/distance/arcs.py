@@ -25,7 +25,7 @@ from armillary.collision.distance.separation import choose
 from armillary.collision.distance.stationary import Pair
 from armillary.collision.distance.tolerance import GROWTH, LIMIT, allowed
 from armillary.kernel.columns import repeat
-from armillary.kernel.pipeline import Stage
+from armillary.kernel.stages import Stage
 from armillary.spatial.vector import (
     Matrix,
     Number,

@@ -45,7 +45,7 @@ class BallTree(NamedTuple):
 
     Attributes:
         balls: The centres and radii of each record [m], shape (r, 4, `BALLS`), as
-            `kernel.pipeline.NearestPoint` takes them; the first is that around all.
+            `kernel.stages.NearestPoint` takes them; the first is that around all.
         lower: The least coordinates of centres [m], shape (3,).
         upper: The greatest.
     """

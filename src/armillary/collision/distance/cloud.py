@@ -24,8 +24,9 @@ from armillary.collision.distance.columns import PairColumns
 from armillary.collision.distance.sizes import with_numbers
 from armillary.collision.distance.table import stages_of
 from armillary.kernel.columns import Column, Columns, at, nearest, when
-from armillary.kernel.pipeline import Pipeline, Stage
+from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
+from armillary.kernel.stages import Stage
 from armillary.kernel.tables import Table
 from armillary.model.cloud import Cloud
 from armillary.model.primitive import Primitive

@@ -16,7 +16,7 @@ from armillary.collision.distance.gjk import gjk_stages
 from armillary.collision.distance.separation import choose, direction
 from armillary.collision.distance.sizes import with_numbers
 from armillary.kernel.columns import when
-from armillary.kernel.pipeline import Stage
+from armillary.kernel.stages import Stage
 from armillary.spatial.vector import (
     Matrix,
     Number,

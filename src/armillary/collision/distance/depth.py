@@ -55,7 +55,7 @@ from armillary.collision.distance.tolerance import (
     allowed,
 )
 from armillary.kernel.columns import each, repeat, when
-from armillary.kernel.pipeline import Stage
+from armillary.kernel.stages import Stage
 from armillary.kernel.tables import Table, reals
 from armillary.spatial.vector import (
     Matrix,

@@ -32,7 +32,7 @@ from armillary.collision.distance.columns import PairColumns
 from armillary.collision.distance.separation import choose
 from armillary.collision.distance.support import supports
 from armillary.kernel.columns import repeat
-from armillary.kernel.pipeline import Stage
+from armillary.kernel.stages import Stage
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import (
     Matrix,

@@ -6,7 +6,7 @@ from typing import Any
 
 from armillary.collision.distance.columns import PairColumns
 from armillary.collision.distance.support import support_of
-from armillary.kernel.pipeline import Stage
+from armillary.kernel.stages import Stage
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Matrix, Vector, Vector3, negate, three
 

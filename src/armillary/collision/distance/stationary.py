@@ -37,7 +37,7 @@ from armillary.collision.distance.creases import (
 from armillary.collision.distance.separation import choose
 from armillary.collision.distance.sizes import with_numbers
 from armillary.kernel.columns import each
-from armillary.kernel.pipeline import Stage
+from armillary.kernel.stages import Stage
 from armillary.kernel.tables import Table, reals
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import (

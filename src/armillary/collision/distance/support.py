@@ -13,7 +13,7 @@ import numpy as np
 from armillary.collision.distance.columns import CORNERS, PairColumns, Side
 from armillary.collision.distance.sizes import with_numbers
 from armillary.kernel.columns import farthest
-from armillary.kernel.pipeline import Stage
+from armillary.kernel.stages import Stage
 from armillary.model.primitive import Primitive
 from armillary.model.shapes import ConvexPolyhedron
 from armillary.spatial.vector import Vector, three

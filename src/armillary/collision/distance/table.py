@@ -34,7 +34,7 @@ from armillary.collision.distance.sphere import (
     triangular_lozenge_sphere,
 )
 from armillary.errors import ModelError
-from armillary.kernel.pipeline import Stage
+from armillary.kernel.stages import Stage
 from armillary.model.cloud import Cloud
 from armillary.model.primitive import Primitive
 from armillary.model.shapes import (

@@ -38,6 +38,7 @@ __all__ = [
     "COMPILER",
     "MAIN",
     "RESOLVED",
+    "SWITCH",
     "TURNS",
     "MjcfDocument",
     "read_document",
@@ -399,6 +400,7 @@ def _classes(root: Element, report: Report) -> dict[str, dict[str, dict[str, str
     pending: list[tuple[Element, str]] = [
         (each, "") for each in reversed(root.children) if each.name == "default"
     ]
+    # Depth first, in the order of the file: a class begins as a copy of the outer one.
     while pending:
         element, outer = pending.pop()
         name = element.attributes.get("class", "")

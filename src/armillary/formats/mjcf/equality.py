@@ -10,11 +10,11 @@ import msgspec
 
 from armillary.errors import ModelError, quote
 from armillary.formats.diagnostic import Place, Report
-from armillary.formats.elements import TEXT, ElementTable, Row, choice, numbers
+from armillary.formats.elements import TEXT, ElementTable, Row, numbers
 from armillary.formats.mjcf.body import Body
-from armillary.formats.mjcf.document import MAIN, MjcfDocument
+from armillary.formats.mjcf.document import MAIN, SWITCH, MjcfDocument
 from armillary.formats.mjcf.joints import SLIDE
-from armillary.formats.mjcf.rods import RodElements
+from armillary.formats.mjcf.rods import LINEAR, RodElements, all_coefficients
 from armillary.formats.mjcf.trees import BodyGroup, LinkAt, Trees
 from armillary.formats.names import FreeNames
 from armillary.formats.xml import Element
@@ -38,9 +38,7 @@ __all__ = [
 ]
 
 ALL: Final = "xyz"
-LINEAR: Final = (0.0, 1.0, 0.0, 0.0, 0.0)
-_SWITCH: Final = choice({"true": True, "false": False})
-_ACTIVE: Final = Row[Report]("active", _SWITCH, default=True)
+_ACTIVE: Final = Row[Report]("active", SWITCH, default=True)
 _ENDS: Final = (
     *(Row[Report](key, TEXT, default=None) for key in ("body1", "body2")),
     *(Row[Report](key, TEXT, default=None) for key in ("site1", "site2")),
@@ -129,8 +127,7 @@ def couples(
         if element.name != "joint":
             continue
         values = EQUALITIES["joint"].read(effective, report)
-        given = tuple(values["polycoef"] or LINEAR)
-        coefficients = (*given, *LINEAR[len(given) :])
+        coefficients = all_coefficients(values)
         if values["joint1"] is None:
             continue
         if values["joint2"] is None:

@@ -20,9 +20,20 @@ from armillary.formats.xml.write import HEADER
 from armillary.limits import MJCF_DEPTH, MJCF_ELEMENTS
 from armillary.model.property import Property
 
-__all__ = ["PREFIX", "REFERENCES", "element_in", "kept", "renamed_references", "rest"]
+__all__ = [
+    "PREFIX",
+    "REFERENCES",
+    "SETTINGS",
+    "element_in",
+    "kept",
+    "renamed_references",
+    "rest",
+]
 
 PREFIX: Final = "mjcf."
+
+SETTINGS: Final = ("option", "size", "statistic", "visual", "custom", "extension")
+"""Sections that are kept as a whole."""
 
 REFERENCES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("joint", "joint1", "joint2", "jointinparent"), "joint"),

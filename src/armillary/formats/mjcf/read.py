@@ -29,7 +29,7 @@ from armillary.formats.mjcf.equality import (
 )
 from armillary.formats.mjcf.inertias import LEAST, Inertias
 from armillary.formats.mjcf.joints import FREE, JOINT
-from armillary.formats.mjcf.kept import kept, renamed_references, rest
+from armillary.formats.mjcf.kept import SETTINGS, kept, renamed_references, rest
 from armillary.formats.mjcf.keys import HOME, START, as_in_the_file, read_keys
 from armillary.formats.mjcf.poses import pose_attributes
 from armillary.formats.mjcf.rods import rods_of
@@ -69,9 +69,6 @@ DRAWN: Final = 2
 """The last group of geoms that MuJoCo draws by default."""
 
 DRAWN_ONLY: Final = ("camera", "light")
-SETTINGS: Final = ("option", "size", "statistic", "visual", "custom", "extension")
-"""Sections that are kept as a whole."""
-
 LISTED: Final = ("tendon", "sensor", "deformable")
 """Sections whose elements are kept one by one."""
 

@@ -8,9 +8,9 @@ one is that of a joint whose coordinate is added to the length of the rod.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from armillary.formats.diagnostic import Report
 from armillary.formats.elements import TEXT, ElementTable, Row, numbers
@@ -23,10 +23,20 @@ from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
 from armillary.spatial.vector import norm
 
-__all__ = ["RodElements", "lengths_at_zero", "rod_elements", "rods_of"]
+__all__ = [
+    "LINEAR",
+    "RodElements",
+    "all_coefficients",
+    "lengths_at_zero",
+    "rod_elements",
+    "rods_of",
+]
 
 LINEAR: Final = (0.0, 1.0, 0.0, 0.0, 0.0)
+"""Coefficients of constraints that give none: one follows the other."""
+
 PULLS: Final = {"stiffness", "damping", "range", "frictionloss", "armature"}
+"""Attributes of a tendon by which it does more than keep a length."""
 
 CLOSE: Final = 1e-9
 """Lengths [m] that differ by less are the same; the one that was written counts."""
@@ -39,6 +49,12 @@ HELD: Final = ElementTable[Report](
     Row("polycoef", numbers(None), default=LINEAR),
 )
 """The constraint, as it is read and written."""
+
+
+def all_coefficients(values: Mapping[str, Any]) -> tuple[float, ...]:
+    """Return the `polycoef` of a constraint; what it leaves out is that of `LINEAR`."""
+    given = tuple(values["polycoef"] or LINEAR)
+    return (*given, *LINEAR[len(given) :])
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +111,7 @@ def rods_of(document: MjcfDocument) -> Iterator[RodElements]:
         effective = document.effective(element, "equality", MAIN)
         values = HELD.read(effective, document.report)
         one = tendons.get(values["tendon1"] or "")
-        given = tuple(values["polycoef"] or LINEAR)
-        coefficients = (*given, *LINEAR[len(given) :])
+        coefficients = all_coefficients(values)
         is_active = effective.attributes.get("active", "true") == "true"
         if one is None or not is_active or not _is_straight(one):
             continue
@@ -107,10 +122,12 @@ def rods_of(document: MjcfDocument) -> Iterator[RodElements]:
             term = None if other is None else _single_term(other)
             if other is None or term is None or any(coefficients[2:]):
                 continue
+            # L1 = L1_0 + c0 + c1 k (q - ref), where q adds to the length if c1 k = 1.
             joint, coefficient = term
             if abs(coefficients[1] * coefficient - 1.0) > CLOSE:
                 continue
             used.append(other)
+        # Tendons that motors, sensors or other constraints refer to stay tendons.
         names = {each.attributes.get("name") for each in used[1:]}
         if sum(name in names for name in users) != len(used) - 1:
             continue
@@ -124,8 +141,7 @@ def _is_straight(tendon: Element) -> bool:
         tendon.name == "spatial"
         and [each.name for each in tendon.children] == ["site", "site"]
         and all("site" in each.attributes for each in tendon.children)
-        and not {"stiffness", "damping", "range", "frictionloss"}
-        & tendon.attributes.keys()
+        and not PULLS & tendon.attributes.keys()
     )
 
 

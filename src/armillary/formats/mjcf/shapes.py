@@ -35,7 +35,7 @@ from armillary.spatial.vector import (
     vector,
 )
 
-__all__ = ["SIZES", "GeomSize", "MeshAsset", "Shapes"]
+__all__ = ["ONES", "SIZES", "GeomSize", "MeshAsset", "Shapes"]
 
 ONES: Final = (1.0, 1.0, 1.0)
 DEFAULT_COLOUR: Final = (0.5, 0.5, 0.5, 1.0)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import Final
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import NOWHERE, Report
 from armillary.formats.mjcf.equality import EQUALITIES
+from armillary.formats.mjcf.kept import SETTINGS
 from armillary.formats.mjcf.keys import BASE_POSE, HOME, KEY, START
 from armillary.formats.mjcf.names import WrittenNames
 from armillary.formats.mjcf.rods import lengths_at_zero, rod_elements
@@ -20,8 +20,6 @@ from armillary.model.manipulator import Manipulator
 from armillary.model.workcell import Workcell
 
 __all__ = ["SectionWriter"]
-
-SETTINGS: Final = ("option", "size", "statistic", "visual", "custom", "extension")
 
 
 class SectionWriter:

@@ -12,7 +12,7 @@ from armillary.errors import ModelError, quote
 from armillary.formats.diagnostic import NOWHERE, Report
 from armillary.formats.mjcf.names import WrittenNames
 from armillary.formats.mjcf.poses import pose_attributes
-from armillary.formats.mjcf.shapes import SIZES
+from armillary.formats.mjcf.shapes import ONES, SIZES
 from armillary.formats.names import FreeNames
 from armillary.formats.xml import Element, tag
 from armillary.formats.xml.write import Value
@@ -28,8 +28,6 @@ READ_BY_MUJOCO: Final = (".stl", ".obj", ".msh")
 TYPES: Final = {size.makes: kind for kind, size in SIZES.items()}
 DRAWN, TOUCHING, BOTH = 2, 3, 0
 """The groups of geoms: MuJoCo draws those up to 2 by default."""
-
-ONES: Final = (1.0, 1.0, 1.0)
 
 
 class GeomWriter:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
-from armillary.kernel.pipeline import Stage, When, While
+from armillary.kernel.stages import Stage, When, While
 from armillary.model.loops.system import Block, LoopSystem
 from armillary.spatial.lu import LU
 from armillary.spatial.vector import Number

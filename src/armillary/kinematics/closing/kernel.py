@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from armillary.errors import NotCompiled
 from armillary.kernel import Kernel
-from armillary.kernel.pipeline import Pipeline, Stage, While
+from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
 from armillary.kernel.python_kernel import PythonProgram
+from armillary.kernel.stages import Stage, While
 from armillary.kernel.tables import Table
 from armillary.kinematics.closing.branch import Branch, Fields, home_branch
 from armillary.kinematics.closing.stages import (

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.kernel.pipeline import At, Stage
+from armillary.kernel.stages import At, Stage
 from armillary.kernel.tables import Table, reals
 from armillary.kinematics.closing.block_programs import BlockPrograms
 from armillary.model.fields import kept

@@ -261,6 +261,7 @@ def opening(
     left = [row for row in range(len(scaled.addresses)) if row not in solved.rows]
     if not left:
         return 0.0, 0
+    # In shorter and shorter moves, until the rows that are solved for can be closed.
     direction = np.random.default_rng(1).uniform(0.5, 1.0, len(home)) * scaled.units
     for part in PARTS:
         q = home.copy()

@@ -90,6 +90,8 @@ def points_of_pcd(data: bytes) -> Array:
             raise NotPCD(
                 f"it ends after {len(body)} of {record * count} bytes of points"
             )
+        # Fields follow one another in each record, or, compressed, each field has its
+        # numbers of all points together.
         points = np.empty((count, 3))
         start = 0
         for name, type_, width in header.fields:
@@ -120,6 +122,7 @@ def _header_of(data: bytes) -> PCDHeader:
         said[words[0]] = words[1:]
         if words[0] == "DATA":
             break
+    # Lines may be in any order, but DATA is the last.
     missing = [name for name in ("FIELDS", "SIZE", "TYPE", "DATA") if name not in said]
     if missing:
         raise NotPCD(f"its header has no line {missing[0]}")
@@ -146,6 +149,7 @@ def _header_of(data: bytes) -> PCDHeader:
         fields.append(PCDField(name, np.dtype(f"<{letter.lower()}{size_}"), of))
     if sorted(name for name in names if name in AXES) != list(AXES):
         raise NotPCD("its fields have no x, y and z, or have one twice")
+    # Older files have no POINTS: it is WIDTH times HEIGHT.
     if "POINTS" in said:
         (count,) = _numbers(said["POINTS"][:1] or ["?"], "POINTS")
     else:
@@ -204,6 +208,8 @@ def _unpacked(body: bytes, size: int) -> bytes:
     at = 0
     try:
         while at < packed:
+            # Below 32 so many bytes and one more follow. Else the upper three bits are
+            # a length less 2, or 7 and a byte, the lower five and a byte how far back.
             control = source[at]
             at += 1
             if control < LITERAL:

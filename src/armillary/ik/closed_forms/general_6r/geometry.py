@@ -161,6 +161,8 @@ class SixAxes(NamedTuple):
         """
         K, front, back = self.scaled, np.eye(4), np.eye(4)
         for k in self.sliding:
+            # E leads to an axis across the slide, at the distance `far` from it: turns
+            # about that by small angles move along the slide.
             c, s = np.cos(angle + k), np.sin(angle + k)
             E = np.eye(4)
             E[:3, :3] = [[0.0, c, -s], [0.0, s, c], [1.0, 0.0, 0.0]]
@@ -201,11 +203,14 @@ def axes_of(
     many = f"{sum(slides)} joints slide, more than a position needs"
     require(sum(slides) < len(FAR), many)
     centre = _centre([screw for screw in screws if screw.turns], chain.home)
+    # A turn that does not matter is one more joint, which nothing drives.
     if free is not None:
         axis, point = chain.home[:3, free], chain.home[:3, 3]
         screws.append(ScrewAxis(-1, True, axis, point, 1.0))
     frames = [_frame(screw, centre) for screw in screws]
     links: list[Array] = []
+    # Links lead from frame to frame at zero; slides are zero in the middle of their
+    # range, so that lengths stay small.
     middles, travels = _ranges(chain, limits)
     for k, frame in enumerate(frames):
         shift = np.eye(4)
@@ -216,6 +221,7 @@ def axes_of(
     lengths = [float(np.linalg.norm(K[:3, 3])) for K in links]
     size = sum(lengths) + sum(travels)
     reach = float(np.abs(chain.home[:3, 3] - centre).max()) + size
+    # Lengths that are rounding are those of axes that meet.
     size = size if size > SMALL * reach else 0.0
     if size == 0.0 and (any(slides) or count < SIX):
         size = reach or 1.0
@@ -244,6 +250,7 @@ def _filled(arm: SixAxes, seed: int) -> SixAxes:
     rng = np.random.default_rng([7, seed])
     links, tool = [*arm.links], arm.tool.matrix().astype(np.float64)
     for _ in range(SIX - arm.moves):
+        # A rotation drawn evenly (the sign makes det = 1), at some distance.
         there = np.eye(4)
         there[:3, :3] = np.linalg.qr(rng.normal(size=(3, 3)))[0]
         there[:3, 2] *= np.linalg.det(there[:3, :3])
@@ -320,6 +327,7 @@ def weakest(links: Array, slides: Sequence[bool], q: Array) -> tuple[Array, Arra
         axes.append(pose)
         pose = pose @ moved(q[:, k], slides=slides[k])
         pose = pose @ links[k] if k < len(links) else pose
+    # Of an axis z at p: (z x (end - p), z) if it turns, (z, 0) if it slides.
     end = pose[:, :3, 3]
     columns = [
         np.concatenate([A[:, :3, 2], 0.0 * end], axis=1)

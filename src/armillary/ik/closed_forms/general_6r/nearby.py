@@ -32,7 +32,7 @@ from armillary.ik.closed_forms.general_6r.equations import (
 )
 from armillary.ik.closed_forms.general_6r.geometry import WEIGHTS
 from armillary.ik.closed_forms.general_6r.roots import at_angle
-from armillary.kernel.pipeline import program
+from armillary.kernel.stages import program
 from armillary.trace import Program
 from armillary.trace.functions import (
     absolute,

@@ -148,6 +148,8 @@ class NominalSolver:
                 break
             q, error, keys = self._polish(own, q, threads=threads)
         found = error < ERROR
+        # A branch is sure if Newton's method stayed near its start, where det J is far
+        # from 0: then no other solution is as near.
         step = q - start
         step -= 2.0 * np.pi * np.rint(step / (2.0 * np.pi))
         moved = np.einsum("ij,ij->i", step, step)
@@ -155,6 +157,8 @@ class NominalSolver:
         regular = found & (moved < MOVED**2) & (size > self._least)
         unclear[rows[is_met & ~regular]] = True
         rows, q, keys, is_met = rows[found], q[found], keys[found], is_met[found]
+        # Each target's solutions side by side, to find copies. Answers of the formula
+        # must differ, and starts beside them must lead to copies of those.
         counts = np.bincount(rows, minlength=count)
         slot = np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]
         table = np.zeros((*met.shape, keys.shape[1]))
@@ -162,6 +166,7 @@ class NominalSolver:
         new = apart_of(met.shape[1])(table, counts.astype(np.float64), APART)
         unclear[rows[(new[rows, slot] > 0.0) != is_met]] = True
         rows, q = rows[is_met], q[is_met]
+        # What is unclear is asked of the general solver.
         left = np.flatnonzero(unclear)
         kept = ~unclear[rows]
         unsure, blind = np.zeros((2, count), np.bool_)
@@ -189,12 +194,14 @@ def _nearest(
     for what, which in parts:
         some = [screws[k] for k in which]
         if what == "parallel":
+            # The mean direction, of axes that may point the other way.
             signs = [math.copysign(1.0, each.axis @ some[0].axis) for each in some]
             mean = sum(s * each.axis for s, each in zip(signs, some, strict=True))
             mean = mean / np.linalg.norm(mean)
             for k, sign in zip(which, signs, strict=True):
                 screws[k] = screws[k]._replace(axis=sign * mean)
         else:
+            # The point nearest to all axes: sum (1 - a a') (c - p) = 0.
             across = [np.eye(3) - np.outer(each.axis, each.axis) for each in some]
             sums = sum(A @ each.point for A, each in zip(across, some, strict=True))
             centre = np.linalg.pinv(sum(across), rcond=1e-9) @ sums

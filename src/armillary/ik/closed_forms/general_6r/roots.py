@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from armillary.ik.closed_forms.general_6r.eliminant import TINY, determinant
-from armillary.kernel.pipeline import Each, Stage, When, While, program
+from armillary.kernel.stages import Each, Stage, When, While, program
 from armillary.kernel.tables import Table, index, reals
 from armillary.trace import Program
 from armillary.trace.functions import (

@@ -232,6 +232,8 @@ class SixAxesSolver:
         self._links = links
         self._polish = polish_kernel(links[:, :3], arm.slides, len(arm.slides))
         self._orders = [_Order(arm, hides_five=five) for five in (True, False)]
+        # Of each sample the answer nearest to the positions that made it: if that is
+        # another for some, or there are too many, the arm has infinitely many.
         q, poses = _samples(links, arm.slides)
         whole = self._of_six(poses, None)
         gap = whole.angles - q[whole.rows]
@@ -241,6 +243,7 @@ class SixAxesSolver:
         counts = np.bincount(whole.rows, minlength=SAMPLES)
         lost = int(((own > SAME) | (counts > MOST)).sum())
         require(lost <= MOST_LOST, "its axes leave infinitely many answers to a pose")
+        # The order that misses fewer answers without noticing, then with fewer doubts.
         costs: list[tuple[int, int]] = []
         for order in self._orders:
             found = self._first(order, poses, None)
@@ -407,6 +410,7 @@ class SixAxesSolver:
         if (missed[kept[~good]] < CLOSE).any():
             return None
         kept, q, keys = kept[good], q[good], keys[good]
+        # Of a pair of roots that are close both must lead to answers, or none.
         others = marks[marks > SINGLE]
         if (others == PAIR).any():
             every = np.full((len(missed), KEYS), np.nan)
@@ -414,6 +418,7 @@ class SixAxesSolver:
             both = every[len(misses[0]) :].reshape(-1, FOUND, KEYS)
             if (_are_alone(both) & (others == PAIR)).any():
                 return None
+        # The first of each set of copies; answers come in even numbers.
         same = np.abs(keys[:, np.newaxis] - keys).max(axis=2, initial=0.0) <= APART
         q = q[same.argmax(axis=1) == np.arange(len(q))] if len(q) else q
         return q if len(q) in EVEN else None
@@ -577,6 +582,7 @@ class SixAxesSolver:
             self._polish, threads, inner[rows], at.reshape(-1, 6)[kept]
         )
         good = error < ERROR
+        # What began near a solution and did not arrive may be two that are close.
         doubt = np.zeros(len(inner), np.bool_)
         doubt[rows[~good & (missed[kept] < CLOSE)]] = True
         alone = NONE

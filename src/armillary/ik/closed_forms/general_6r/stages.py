@@ -30,8 +30,9 @@ from armillary.ik.closed_forms.general_6r.roots import (
     root_stages,
 )
 from armillary.kernel import Kernel
-from armillary.kernel.pipeline import Each, Pipeline, While, program
+from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
+from armillary.kernel.stages import Each, While, program
 from armillary.kernel.tables import Table, index, reals
 from armillary.spatial.vector import add, cross, dot, scale, subtract
 from armillary.trace import Port, Program
@@ -298,6 +299,8 @@ def _step(  # noqa: PLR0912
             for j in range(4)
         ]
         x, y, z, p = (*columns[:3], add(p, columns[3]))
+    # Errors: of the origin, and half the sum of cross products of axes, which is
+    # sin(angle) times the axis of the turn that is left.
     wanted = [tuple(target[i][j] for i in range(3)) for j in range(4)]
     e = subtract(wanted[3], p)  # type: ignore[arg-type]
     turn: Any = (0.0, 0.0, 0.0)
@@ -309,6 +312,7 @@ def _step(  # noqa: PLR0912
     right = [*e, *scale(0.5, turn)]
     for each in right:
         error = maximum(error, absolute(each))
+    # J step = errors, whose columns are the twists of joints at the tool.
     rows: list[list[Any]] = [[] for _ in range(6)]
     for k, (axis, origin) in enumerate(axes):
         column = [*cross(axis, subtract(p, origin)), *axis]
