@@ -136,13 +136,29 @@ def test_few_rows_with_noise_give_bodies_that_exist() -> None:
     assert found.before[0].std() > found.residuals[0].std()
 
 
+@pytest.mark.parametrize("wrong", ["sign", "unit", "columns"])
+def test_torques_that_no_body_causes(wrong: str) -> None:
+    """The answer is a body all the same, and is doubted."""
+    cell, exact = nominal(), measured(30, noise=0.0)
+    torques = {
+        "sign": -exact.measured,
+        "unit": 1000.0 * exact.measured,
+        "columns": exact.measured[:, ::-1],
+    }[wrong]
+    seen = Torques(exact.q, exact.qd, exact.qdd, torques, sigma=NOISE)
+    found = arm.calibrate(cell, seen, names_of(cell)[40:60])
+    (one, two) = (x.inertia for x in found.cell.manipulators[0].links[5:])
+    assert one.fault() is None is two.fault()
+    assert any("standard deviations stated" in each for each in found.doubts)
+
+
 def test_what_is_minimised_is_least() -> None:
     """Against a general minimiser, in numbers of the log-Cholesky form."""
     optimize = pytest.importorskip("scipy.optimize")
     rng = np.random.default_rng(5)
     link = nominal().manipulators[0].links[2]
     start = np.array(link.inertia.parameters, float)
-    J, r = rng.normal(size=(6, 10)), rng.normal(size=6)
+    J, r = 0.02 * rng.normal(size=(6, 10)), 0.02 * rng.normal(size=6)
     p = start + rng.normal(0.0, 30.0, 10)
     found = consistent(J, r, p, start, [np.arange(10)])
 
@@ -289,6 +305,9 @@ def test_questions_that_are_refused() -> None:
         arm.calibrate(
             cell, seen, ["link_2.inertia"], bounds={"link_2.inertia.m": (1.0, 99.0)}
         )
+    degrees = Torques(seen.q, np.degrees(seen.qd), seen.qdd, seen.measured)
+    with pytest.raises(ModelError, match="rates are in degrees"):
+        arm.calibrate(cell, degrees, ["link_2.inertia.m"])
     found = arm.calibrate(cell, seen, ["link_2.inertia.m"])
     with pytest.raises(ModelError, match="exciting_motion"):
         found.next_poses(np.zeros((4, 6)), 2)
