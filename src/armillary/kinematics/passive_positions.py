@@ -68,7 +68,7 @@ def _kernel(
     parameters: Sequence[str],
     state: State | None,
 ) -> AnyKernel:
-    links = [cell.joints.links_of_all[k] for k in joints]
+    links = [cell.joints.links[k] for k in joints]
 
     def frames() -> list[FrameRef]:
         return [IN_WORLD, *(FrameRef(link, IDENTITY) for link in links)]
