@@ -109,13 +109,13 @@ def test_an_oval_track() -> None:
 
 
 def test_a_delta() -> None:
-    """A ball of the platform nearer to its middle is an elbow farther from its motor."""
+    """Rods, elbows and balls are decided; motors and balls together are not."""
     cell = arm.example("delta")
     rods = [f"elbow{k}-ball{k}.length" for k in (1, 2, 3)]
     assert rank(cell, rods, "platform", "positions") == 3
     names = [f"{x}{k}.x" for k in (1, 2, 3) for x in ("ball", "elbow")]
     assert rank(cell, [*rods, *names], "platform", "positions") == 3 + 6
-    # The platform does not turn: the places of its balls are those of the motors.
+    # The platform does not turn: a ball nearer to its middle is a motor farther out.
     moved = [f"J{k}.precursor.{x}" for k in (1, 2, 3) for x in "xyz"]
     balls = [f"ball{k}.{x}" for k in (1, 2, 3) for x in "xyz"]
     assert rank(cell, [*moved, *balls], "platform", "positions") == 9

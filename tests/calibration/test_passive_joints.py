@@ -63,7 +63,7 @@ def test_numbers_of_loops_are_found(name: str) -> None:
 
 def test_whole_turns_do_not_count() -> None:
     cell, names, p, seen = readings("five_bar", 8)
-    turned = seen.measured + [2.0 * np.pi, -2.0 * np.pi]
+    turned = seen.measured + 2.0 * np.pi * np.array([1.0, -1.0])
     found = arm.calibrate(cell, PassiveJoints(seen.joints, seen.q, turned), names)
     np.testing.assert_allclose(found.values, p, rtol=0, atol=1e-11)
 

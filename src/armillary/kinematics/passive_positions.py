@@ -1,4 +1,4 @@
-"""Where passive joints of closed loops are, and how they move with numbers of a cell."""
+"""Where passive joints of loops are, and how they move with numbers of a cell."""
 
 from __future__ import annotations
 
