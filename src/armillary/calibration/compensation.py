@@ -187,13 +187,13 @@ def correction_table(
     if len(set(columns)) < len(columns):
         raise ModelError(f"axes name a joint twice: {', '.join(listed)}.")
     count = len(nominal.joint_names)
-    given = nominal.home.q if q is None else q
+    given: Any = nominal.home.q if q is None else q
     if np.shape(given) != (count,):
         raise ModelError(
             f"q= has the positions of all {count} joints, not the shape "
             f"{np.shape(given)}."
         )
-    (others,) = numbers_in_rows([given], (count,), "joint positions", "q=")
+    (others,) = numbers_in_rows(cast(Any, [given]), (count,), "joint positions", "q=")
 
     def rows(places: Sequence[Array]) -> Array:
         points = np.stack(np.meshgrid(*places, indexing="ij"), axis=-1)
