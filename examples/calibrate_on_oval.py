@@ -29,7 +29,7 @@ names = list(nominal.parameters([*names, "tool0.x", "tool0.y", "tool0.z"]))
 rng = np.random.default_rng(2)
 start = np.array(list(nominal.parameters(names).values()))
 truth = start + rng.normal(0.0, 1e-3, len(names))
-real = nominal.with_parameters(dict(zip(names, truth)))
+real = nominal.with_parameters(dict(zip(names, truth, strict=True)))
 
 
 def positions(count):
@@ -68,7 +68,7 @@ z = np.array(
     [
         (each.value - sum(x * real_value[k] for k, x in each.factors.items()))
         / each.std
-        for real_value in [dict(zip(names, truth))]
+        for real_value in [dict(zip(names, truth, strict=True))]
         for each in found.combinations
     ]
 )
@@ -76,7 +76,9 @@ z = np.array(
 figure = Figure(figsize=(10, 4.2), dpi=80, layout="constrained")
 left, right = figure.subplots(1, 2, width_ratios=(1, 1.4))
 bins = np.geomspace(0.005, 20.0, 45)
-for row, color, label in zip(errors, (LIGHT, INK), ("nominal", "calibrated")):
+for row, color, label in zip(
+    errors, (LIGHT, INK), ("nominal", "calibrated"), strict=True
+):
     left.hist(row, bins, color=color, label=label)
 left.set_xscale("log")
 left.set_xlabel("error of the tool elsewhere [mm]")

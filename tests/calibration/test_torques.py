@@ -300,6 +300,21 @@ def test_torques_that_are_refused(make: Any, message: str) -> None:
         make(np.ones((4, 6)))
 
 
+def test_links_without_mass_get_one() -> None:
+    """Where the nominal inertia says nothing, torques do."""
+    names = [f"link_{k}.inertia" for k in range(1, 7)]
+    bare = nominal().with_parameters(dict.fromkeys(names, [0.0] * 10))
+    truth = nominal().with_parameters(dict.fromkeys(names[:5], [0.0] * 10))
+    q, qd, qdd = motion(50)
+    torques = truth.inverse_dynamics()(q, qd, qdd)
+    found = arm.calibrate(bare, Torques(q, qd, qdd, torques, sigma=0.1), names[5:])
+    (body,) = (x.inertia for x in found.cell.manipulators[0].links[6:])
+    assert body.fault() is None
+    assert body.mass == pytest.approx(
+        truth.parameters([names[5]])[found.names[0]], 1e-3
+    )
+
+
 def test_questions_that_are_refused() -> None:
     cell, seen = nominal(), measured(20)
     with pytest.raises(ModelError, match="Use priors="):
@@ -314,8 +329,14 @@ def test_questions_that_are_refused() -> None:
         found.next_poses(np.zeros((4, 6)), 2)
     with pytest.raises(ModelError, match="do not depend"):
         exciting_motion(cell, ["tool0.x"])
-    with pytest.raises(ModelError, match="2 or more"):
-        exciting_motion(cell, ["link_2.inertia"], harmonics=1)
+    for options, message in (
+        ({"harmonics": 1}, "2 or more"),
+        ({"seconds": "3"}, "a period above 0, not '3'"),
+        ({"trials": 2.5}, r"1 or more, not 2\.5 and 40"),
+        ({"share": np.nan}, "at most 1, not nan"),
+    ):
+        with pytest.raises(ModelError, match=message):
+            exciting_motion(cell, ["link_2.inertia"], **options)
     assert len(found.cross_validated(4)[0]) == 20
     assert INERTIAL[0] in found.names[0]
     with pytest.raises(ModelError, match="joint positions"):
