@@ -81,7 +81,7 @@ class PassiveJoints(Measurement):
         """Check that joints are passive ones of a cell, and nothing is in degrees.
 
         Raises:
-            UnknownName: A joint is none of the passive ones.
+            UnknownName: A joint is not a passive one of the cell.
             ModelError: Numbers do not fit.
         """
         super().check(cell)
