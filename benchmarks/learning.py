@@ -45,7 +45,10 @@ def arm_figures(what: str, robot: Robot) -> Iterator[Figure]:
     def by_numpy() -> Any:
         return slopes(Q, 2.0 * (kernel(Q) - target))
 
-    with jax.enable_x64(True):
+    was = jax.config.jax_enable_x64
+    # For all threads: `jax.enable_x64` is for this one, and JAX calls from others.
+    jax.config.update("jax_enable_x64", True)
+    try:
         formula, fk = jax_poses(robot, "float64"), kernel.jax()
         on_jax = jnp.asarray(Q)
 
@@ -65,6 +68,8 @@ def arm_figures(what: str, robot: Robot) -> Iterator[Figure]:
             error = np.abs(np.asarray(task()) - expected).max()
             assert error < BOUND, (name, error)
         peer, *ours = best_times(*tasks.values(), clock=process_time)
+    finally:
+        jax.config.update("jax_enable_x64", was)
     for name, took in zip(list(tasks)[1:], ours, strict=True):
         row = f"{what}, {name}"
         yield faster(row, took / BATCH, peer / BATCH, at_least=ASKED)

@@ -15,6 +15,7 @@ from armillary.errors import ModelError
 CAMERA = (900.0, 910.0, 640.0, 360.0)
 x, y = np.meshgrid(0.03 * np.arange(6), 0.03 * np.arange(5))
 BOARD = np.stack([x.ravel(), y.ravel(), np.zeros(30)], axis=1)
+NEARLY_A_LINE = np.concatenate([BOARD[:29] * [1.0, 0.0, 0.0], BOARD[29:]])
 
 
 def lab() -> Cell:
@@ -100,7 +101,10 @@ def test_derivatives_of_pixels_are_those_of_differences() -> None:
     ("change", "message"),
     [
         ({"board": BOARD + 0.1}, "z = 0"),
-        ({"board": BOARD * [1.0, 0.0, 0.0]}, "not on one line"),
+        ({"board": BOARD * [1.0, 0.0, 0.0]}, "three on one line"),
+        ({"board": NEARLY_A_LINE}, "three on one line"),
+        ({"board": BOARD * 1000.0}, "millimetres"),
+        ({"camera": "wide"}, "fx, fy, cx and cy"),
         ({"camera": (900.0, 900.0)}, "fx, fy, cx and cy"),
         ({"camera": (-900.0, 900.0, 0.0, 0.0)}, "above 0"),
         ({"board": BOARD[:7]}, r"\(n, 7, 2\)"),

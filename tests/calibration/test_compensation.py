@@ -92,3 +92,16 @@ def test_what_is_refused() -> None:
         correction_table(flat, moved, "tool0", {"pan": [0.0, 0.1]})
     with pytest.raises(ModelError, match="no table"):
         dh_table(arm.example("ur5e_on_oval"), "tool0")
+    with pytest.raises(ModelError, match="fewer than two turn"):
+        dh_table(cell, "link_1")
+    axes = {"joint_2": [0.0, 0.1]}
+    with pytest.raises(ModelError, match="by their names"):
+        correction_table(cell, real, "tool0", ["joint_2"])  # type: ignore[arg-type]
+    with pytest.raises(ModelError, match="a joint twice"):
+        both = {**axes, "irb2400/joint_2": [0.0, 0.1]}
+        correction_table(cell, real, "tool0", both)
+    with pytest.raises(ModelError, match="q= are not finite"):
+        correction_table(cell, real, "tool0", axes, q=np.full(6, np.nan))
+    table = correction_table(cell, real, "tool0", axes, q=np.full(6, 0.3))
+    with pytest.raises(ModelError, match=r"not \(5,\)"):
+        table.at(np.zeros(5))

@@ -11,6 +11,7 @@ import pytest
 
 import armillary as arm
 from armillary.calibration.consistent_inertias import consistent
+from armillary.calibration.identifiability import identified
 from armillary.calibration.measurements import Positions, Torques, exciting_motion
 from armillary.errors import ModelError
 from armillary.spatial.inertia import INERTIAL, SpatialInertia
@@ -136,13 +137,29 @@ def test_few_rows_with_noise_give_bodies_that_exist() -> None:
     assert found.before[0].std() > found.residuals[0].std()
 
 
+@pytest.mark.parametrize("wrong", ["sign", "unit", "columns"])
+def test_torques_that_no_body_causes(wrong: str) -> None:
+    """The answer is a body all the same, and is doubted."""
+    cell, exact = nominal(), measured(30, noise=0.0)
+    torques = {
+        "sign": -exact.measured,
+        "unit": 1000.0 * exact.measured,
+        "columns": exact.measured[:, ::-1],
+    }[wrong]
+    seen = Torques(exact.q, exact.qd, exact.qdd, torques, sigma=NOISE)
+    found = arm.calibrate(cell, seen, names_of(cell)[40:60])
+    (one, two) = (x.inertia for x in found.cell.manipulators[0].links[5:])
+    assert one.fault() is None is two.fault()
+    assert any("standard deviations stated" in each for each in found.doubts)
+
+
 def test_what_is_minimised_is_least() -> None:
     """Against a general minimiser, in numbers of the log-Cholesky form."""
     optimize = pytest.importorskip("scipy.optimize")
     rng = np.random.default_rng(5)
     link = nominal().manipulators[0].links[2]
     start = np.array(link.inertia.parameters, float)
-    J, r = rng.normal(size=(6, 10)), rng.normal(size=6)
+    J, r = 0.02 * rng.normal(size=(6, 10)), 0.02 * rng.normal(size=6)
     p = start + rng.normal(0.0, 30.0, 10)
     found = consistent(J, r, p, start, [np.arange(10)])
 
@@ -220,9 +237,11 @@ def test_friction_stays_at_zero_or_above() -> None:
 
 def test_exciting_motions_keep_limits_and_tell_more() -> None:
     cell = nominal()
-    names = [f"{x.name}.inertia" for x in cell.manipulators[0].links[4:]]
+    links = ["link_5", "link_6"]
+    names = [f"{link}.inertia" for link in links]
     few = exciting_motion(cell, names, seconds=6.0, most_steps=1, trials=1, harmonics=3)
     more = exciting_motion(cell, names, seconds=6.0, most_steps=25, harmonics=3)
+    regressor = cell.inertial_regressor(links)
     determinants = []
     for each in (few, more):
         peaks = each.peaks()
@@ -231,10 +250,8 @@ def test_exciting_motions_keep_limits_and_tell_more() -> None:
         np.testing.assert_allclose(each.qd[[0, -1]], 0.0, atol=1e-9)
         np.testing.assert_allclose(each.q[0], each.q[-1], atol=1e-9)
         s = each.at(np.linspace(0.0, 6.0, 120))
-        zero = np.zeros_like(s.q)
-        found = arm.calibrate(cell, Torques(s.q, s.qd, s.qdd, zero), names)
-        free = ~found.identified.is_fixed
-        J = found.rates[:, free]
+        J = regressor(s.q, s.qd, s.qdd).reshape(-1, 20)
+        J = J[:, ~identified(J, list(cell.parameters(names))).is_fixed]
         determinants.append(np.linalg.slogdet(J.T @ J)[1])
     assert determinants[1] > determinants[0] + 3.0
 
@@ -283,19 +300,43 @@ def test_torques_that_are_refused(make: Any, message: str) -> None:
         make(np.ones((4, 6)))
 
 
+def test_links_without_mass_get_one() -> None:
+    """Where the nominal inertia says nothing, torques do."""
+    names = [f"link_{k}.inertia" for k in range(1, 7)]
+    bare = nominal().with_parameters(dict.fromkeys(names, [0.0] * 10))
+    truth = nominal().with_parameters(dict.fromkeys(names[:5], [0.0] * 10))
+    q, qd, qdd = motion(50)
+    torques = truth.inverse_dynamics()(q, qd, qdd)
+    found = arm.calibrate(bare, Torques(q, qd, qdd, torques, sigma=0.1), names[5:])
+    (body,) = (x.inertia for x in found.cell.manipulators[0].links[6:])
+    assert body.fault() is None
+    assert body.mass == pytest.approx(
+        truth.parameters([names[5]])[found.names[0]], 1e-3
+    )
+
+
 def test_questions_that_are_refused() -> None:
     cell, seen = nominal(), measured(20)
     with pytest.raises(ModelError, match="Use priors="):
         arm.calibrate(
             cell, seen, ["link_2.inertia"], bounds={"link_2.inertia.m": (1.0, 99.0)}
         )
+    degrees = Torques(seen.q, np.degrees(seen.qd), seen.qdd, seen.measured)
+    with pytest.raises(ModelError, match="rates are in degrees"):
+        arm.calibrate(cell, degrees, ["link_2.inertia.m"])
     found = arm.calibrate(cell, seen, ["link_2.inertia.m"])
     with pytest.raises(ModelError, match="exciting_motion"):
         found.next_poses(np.zeros((4, 6)), 2)
     with pytest.raises(ModelError, match="do not depend"):
         exciting_motion(cell, ["tool0.x"])
-    with pytest.raises(ModelError, match="2 or more"):
-        exciting_motion(cell, ["link_2.inertia"], harmonics=1)
+    for options, message in (
+        ({"harmonics": 1}, "2 or more"),
+        ({"seconds": "3"}, "a period above 0, not '3'"),
+        ({"trials": 2.5}, r"1 or more, not 2\.5 and 40"),
+        ({"share": np.nan}, "at most 1, not nan"),
+    ):
+        with pytest.raises(ModelError, match=message):
+            exciting_motion(cell, ["link_2.inertia"], **options)
     assert len(found.cross_validated(4)[0]) == 20
     assert INERTIAL[0] in found.names[0]
     with pytest.raises(ModelError, match="joint positions"):

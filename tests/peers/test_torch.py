@@ -133,3 +133,17 @@ def test_clear_errors(cell, kernel):
         fk(q.to("meta"), p)
     with pytest.raises(KernelError, match="is a pipeline"):
         arm.example("delta").fk("platform").torch()
+
+
+def test_one_step_of_newton_has_the_gradient_of_inverse_kinematics():
+    arm6 = arm.example("irb2400")
+    error, near = arm6.pose_error("tool0"), np.array([0.2, 0.3, 0.1, 0.5, 0.6, 0.7])
+    X = arm6.fk("tool0")(near)
+    inverse = np.linalg.pinv(error.jvp(["q"])(near, X, np.eye(6)).T)
+    target, q = torch.from_numpy(X).requires_grad_(), torch.from_numpy(near)
+    answer = q - torch.from_numpy(inverse) @ error.torch()(q, target)
+    answer[2].backward()
+    step = 1e-6 * X[:, [1]] @ np.array([[0.0, 0.0, 0.0, 1.0]])  # along its own y
+    ends = [arm6.ik("tool0")(X + s * step, near=near).q[2] for s in (1, -1)]
+    slope = np.sum(target.grad.numpy() * step)
+    assert slope == pytest.approx((ends[0] - ends[1]) / 2, rel=1e-5)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,9 @@ __all__ = ["BoardImages"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
+
+LARGEST_BOARD: Final = 5.0
+"""Boards that are wider [m] are taken for ones in millimetres."""
 
 
 class BoardImages(Measurement):
@@ -59,20 +62,29 @@ class BoardImages(Measurement):
 
         Raises:
             ModelError: Arrays have other shapes, numbers that are not finite, or points
-                that are not on a plane z = 0, or on one line.
+                that are not on a plane z = 0, or all but one of them on one line.
         """
         points = numbers_in_rows(board, (3,), "points", f"board {quote(frame)}")
         super().__init__(frame, q, pixels, (len(points), 2), relative_to)
+        size = float(np.ptp(points, axis=0).max())
+        flat = points[:, :2] / (size or 1.0)
         if (
             np.abs(points[:, 2]).max() > 0.0
-            or np.linalg.matrix_rank(points[:, :2] - points[0, :2], tol=1e-6) < 2
-            or len(points) < 4
+            or np.linalg.matrix_rank(_plane_rows(flat, flat), tol=1e-6) < 8
         ):
             raise ModelError(
-                f"The board of {self.label} needs four points or more with z = 0 that "
-                "are not on one line."
+                f"The board of {self.label} needs points with z = 0, of which four or "
+                "more have no three on one line."
             )
-        numbers = np.asarray(camera, np.float64)
+        if size > LARGEST_BOARD:
+            raise ModelError(
+                f"The board of {self.label} is {size:g} m wide. If these are "
+                "millimetres, divide them by 1000."
+            )
+        try:
+            numbers = np.array(camera, np.float64)
+        except (TypeError, ValueError):
+            numbers = np.zeros(0)
         if numbers.shape != (4,) or not (
             np.isfinite(numbers).all() and (numbers[:2] > 0.0).all()
         ):
@@ -129,18 +141,9 @@ class BoardImages(Measurement):
         (Zhang, IEEE T-PAMI 22 (2000), section 2.2).
         """
         fx, fy, cx, cy = self.camera
-        x, y = self.board[:, 0], self.board[:, 1]
-        flat = np.stack([x, y, np.ones_like(x)], axis=1)
         poses = np.tile(np.eye(4), (len(self), 1, 1))
         for pose, pixels in zip(poses, self.measured, strict=True):
-            u, v = (pixels[:, 0] - cx) / fx, (pixels[:, 1] - cy) / fy
-            zero = np.zeros_like(flat)
-            rows: Any = np.concatenate(
-                [
-                    np.concatenate([flat, zero, -u[:, np.newaxis] * flat], axis=1),
-                    np.concatenate([zero, flat, -v[:, np.newaxis] * flat], axis=1),
-                ]
-            )
+            rows = _plane_rows(self.board[:, :2], (pixels - (cx, cy)) / (fx, fy))
             found: Any = np.linalg.svd(rows)[2][-1].reshape(3, 3)
             # Columns of length 1, and the board in front of the camera.
             lengths = np.linalg.norm(found[:, :2], axis=0)
@@ -161,3 +164,21 @@ class BoardImages(Measurement):
             relative_to=self.relative_to,
             sigma=self.sigma,
         )
+
+
+def _plane_rows(points: Array, images: Array) -> Array:
+    """Return rows that are 0 times the numbers of H, where H takes points to images.
+
+    Args:
+        points: On a plane, shape (k, 2).
+        images: (u, v) with H (x, y, 1) = s (u, v, 1), shape (k, 2).
+    """
+    flat = np.concatenate([points, np.ones((len(points), 1))], axis=1)
+    zero = np.zeros_like(flat)
+    u, v = images[:, :1], images[:, 1:]
+    return np.concatenate(
+        [
+            np.concatenate([flat, zero, -u * flat], axis=1),
+            np.concatenate([zero, flat, -v * flat], axis=1),
+        ]
+    )

@@ -14,7 +14,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -83,8 +83,16 @@ class CorrectionTable:
         Args:
             q: Positions of all joints [m or rad], shape (..., n). Beyond the grid the
                 corrections of its faces count.
+
+        Raises:
+            ModelError: q has another shape.
         """
-        rows = np.asarray(q, np.float64)
+        rows, count = np.asarray(q, np.float64), self.corrections.shape[-1]
+        if rows.shape[-1:] != (count,):
+            raise ModelError(
+                f"A table corrects the positions of all {count} joints, shape (..., "
+                f"{count}); not {rows.shape}."
+            )
         return rows + self._interpolated(rows)
 
     def target(self, q: npt.ArrayLike) -> Array:
@@ -156,6 +164,11 @@ def correction_table(
         ModelError: Positions do not ascend, there are too many points; or the real
             robot cannot be where the nominal one is, such as one of five joints.
     """
+    if not isinstance(cast(Any, axes), Mapping):
+        raise ModelError(
+            "axes are positions of joints by their names, such as {'elbow': [0.0, "
+            f"0.5, 1.0]}}; not {quote(axes)}."
+        )
     listed = tuple(axes)
     lines = tuple(
         numbers_in_rows(axes[name], (), "positions", f"axis {quote(name)}")
@@ -171,12 +184,16 @@ def correction_table(
             f"A table needs one joint at least, and at most {MOST_ROWS} points."
         )
     columns = [nominal.joint(name) for name in listed]
-    others = np.array(nominal.home.q if q is None else q, np.float64)
-    if others.shape != (len(nominal.joint_names),):
+    if len(set(columns)) < len(columns):
+        raise ModelError(f"axes name a joint twice: {', '.join(listed)}.")
+    count = len(nominal.joint_names)
+    given: Any = nominal.home.q if q is None else q
+    if np.shape(given) != (count,):
         raise ModelError(
-            f"q= has the positions of all {len(nominal.joint_names)} joints, not the "
-            f"shape {others.shape}."
+            f"q= has the positions of all {count} joints, not the shape "
+            f"{np.shape(given)}."
         )
+    (others,) = numbers_in_rows(cast(Any, [given]), (count,), "joint positions", "q=")
 
     def rows(places: Sequence[Array]) -> Array:
         points = np.stack(np.meshgrid(*places, indexing="ij"), axis=-1)
@@ -305,8 +322,8 @@ def dh_table(cell: Cell, frame: str, *, relative_to: str = WORLD) -> DHTable:
     try:
         chain = chain_of(tree, *ends, selection_of(workcell, names))
         turns = [screw.turns for screw in chain.screws]
-        if not (turns and all(turns)):
-            raise NotApplicable("a joint slides, or none turns")
+        if not (len(turns) > 1 and all(turns)):
+            raise NotApplicable("a joint slides, or fewer than two turn")
         arm = arm_of(chain)
     except NotApplicable as error:
         raise ModelError(

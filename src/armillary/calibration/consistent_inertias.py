@@ -32,7 +32,11 @@ Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
 LEAST_WEIGHT: Final = 1e-4
-"""Of the divergence, beside half the squares of residuals in their errors."""
+"""Of the divergence, beside half the squares of residuals in their errors.
+
+These are the errors stated, or those that residuals have where they are larger: with
+torques that no body causes, as of swapped columns, inertias would become singular.
+"""
 STEPS: Final = 50
 ENOUGH: Final = 1e-9
 """The square of a Newton step, in the norm of the second derivative, that ends it."""
@@ -83,10 +87,14 @@ def consistent(
     r = Q.T @ residuals
     # From a weight with which nominal inertias are nearly best, along the best ones of
     # lesser weights: Newton's method takes few steps from each to the next.
-    weight = max(float(((r + R @ x) ** 2).sum()), 1.0)
-    while weight > LEAST_WEIGHT:
-        weight = max(0.1 * weight, LEAST_WEIGHT)
+    rest = max(float(residuals @ residuals - r @ r), 0.0)
+    cost = float(((r + R @ x) ** 2).sum())
+    weight, least = max(cost, 1.0), 0.0
+    while weight > least:
+        least = LEAST_WEIGHT * max((rest + cost) / len(rates), 1.0)
+        weight = max(0.1 * weight, least)
         x = _nearest(R, r, x, p, bodies, nominal, weight)
+        cost = float(((r + R @ x) ** 2).sum())
     return p + x
 
 
@@ -109,7 +117,12 @@ def _nearest(
     def value(at: Array) -> float:
         total = 0.5 * float(((r + R @ at) ** 2).sum())
         for each, P0 in zip(bodies, nominal, strict=True):
-            ratio = np.linalg.solve(P0, _pseudo((p + at)[each]))
+            P = _pseudo((p + at)[each])
+            try:
+                np.linalg.cholesky(P)
+            except np.linalg.LinAlgError:  # singular but for rounding
+                return np.inf
+            ratio = np.linalg.solve(P0, P)
             total += weight * float(np.trace(ratio) - np.linalg.slogdet(ratio)[1] - 4.0)
         return total
 

@@ -88,14 +88,19 @@ def exciting_motion(  # noqa: PLR0913 - options of one question
             of its range; links touch even where amplitudes are small; or SciPy is not
             installed.
     """
-    if not (seconds > 0.0 and np.isfinite(seconds)):
-        raise ModelError(f"seconds= is a period above 0, not {seconds}.")
-    if not (isinstance(cast(Any, harmonics), int) and harmonics > 1):
-        raise ModelError(f"harmonics= is a count of 2 or more, not {harmonics}.")
-    if not 0.0 < share <= 1.0:
-        raise ModelError(f"share= of limits is above 0 and at most 1, not {share}.")
-    if not trials > 0 < most_steps:
-        raise ModelError("trials= and most_steps= are counts of 1 or more.")
+    if not (_is_number(seconds) and 0.0 < seconds < np.inf):
+        raise ModelError(f"seconds= is a period above 0, not {quote(seconds)}.")
+    if not (_is_count(harmonics) and harmonics > 1):
+        raise ModelError(f"harmonics= is a count of 2 or more, not {quote(harmonics)}.")
+    if not (_is_number(share) and 0.0 < share <= 1.0):
+        raise ModelError(
+            f"share= of limits is above 0 and at most 1, not {quote(share)}."
+        )
+    if not (_is_count(trials) and _is_count(most_steps) and trials > 0 < most_steps):
+        raise ModelError(
+            "trials= and most_steps= are counts of 1 or more, not "
+            f"{quote(trials)} and {quote(most_steps)}."
+        )
     names = tuple(each.name for each in named_parameters(cell.workcell, parameters))
     if not names:
         raise ModelError("exciting_motion needs parameters= with one name at least.")
@@ -106,6 +111,14 @@ def exciting_motion(  # noqa: PLR0913 - options of one question
     search.choose(drawn)
     best = search.improved(min(drawn, key=search.value), most_steps)
     return _free(search, best, check, cell, at)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def _free(

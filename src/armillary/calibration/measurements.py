@@ -15,6 +15,7 @@ import numpy.typing as npt
 from armillary.calibration.board_images import BoardImages
 from armillary.calibration.excitation import exciting_motion
 from armillary.calibration.measurement import Compared, Measurement, as_sigma
+from armillary.calibration.passive_joints import PassiveJoints
 from armillary.calibration.torques import Torques
 from armillary.calibration.unknown_shapes import OnPlane, OnSphere, SamePoint
 from armillary.errors import ModelError
@@ -27,6 +28,7 @@ __all__ = [
     "Measurement",
     "OnPlane",
     "OnSphere",
+    "PassiveJoints",
     "Poses",
     "Positions",
     "SamePoint",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from armillary.calibration.measurement import (
 )
 from armillary.dynamics.options import Options
 from armillary.dynamics.questions import inverse_dynamics, torque_rates
-from armillary.errors import ModelError
+from armillary.errors import ModelError, quote
 from armillary.kinematics.state import State
 from armillary.model.workcell import Workcell
 
@@ -24,6 +24,9 @@ __all__ = ["Torques"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
+
+MANY_LIMITS: Final = 10.0
+"""Rates above so many times the limit of a joint are in degrees, or no rates."""
 
 
 class Torques(Measurement):
@@ -98,6 +101,23 @@ class Torques(Measurement):
     def sigmas(self) -> Array:
         """Return the standard deviation of each torque [N m or N]."""
         return self._sigmas
+
+    def check(self, cell: Workcell) -> None:
+        """Check that positions and rates are those of a cell, and not in degrees.
+
+        Raises:
+            ModelError: They are not.
+        """
+        super().check(cell)
+        limits = cell.velocity_limits
+        fastest = np.abs(self.qd).max(axis=0)
+        for name, rate, limit in zip(cell.joint_names, fastest, limits, strict=True):
+            if rate > MANY_LIMITS * limit:
+                raise ModelError(
+                    f"{self.label} have joint {quote(name)} at a rate of {rate:.3g}, "
+                    f"but its limit is {limit:.3g} [rad/s or m/s]. If rates are in "
+                    "degrees, use numpy.radians; are rates and accelerations swapped?"
+                )
 
     def expected(
         self, cell: Workcell, names: Sequence[str], p: Array, q: Array

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import accumulate
 from typing import Any, Final, Self
@@ -568,9 +569,9 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _joints(self) -> dict[str, list[int]]:
-        """Return the places in q of the joints of each name, bare or qualified."""
+        """Return the places of all joints of each name, bare or qualified."""
         places: dict[str, list[int]] = {}
-        for place, link in enumerate(self.joints.links[: self.loop_system.count]):
+        for place, link in enumerate(self.joints.links):
             joint = self.links[link].coordinate
             owner = self.manipulators[self.owners[link]].name
             for name in {joint, f"{owner}/{joint}"}:
@@ -584,16 +585,33 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             UnknownName: There is none.
             ModelError: The bare name is not unique; qualify it.
         """
-        places = self._joints.get(name, [])
-        if not places and name in self.passive_names:
+        every, count = self._joints.get(name, []), self.loop_system.count
+        places = [k for k in every if k < count]
+        if every and not places:
             raise ModelError(
                 f"Joint {quote(name)} is passive: loops determine it, so it has no "
                 "place in q. cell.close_loops(q) returns where it is."
             )
+        return self._only("joint", name, places, self.joint_names)
+
+    def passive_joint(self, name: str) -> int:
+        """Return the place of a passive joint among all joints, passive ones last.
+
+        Raises:
+            UnknownName: Loops determine no joint of that name.
+            ModelError: The bare name is not unique; qualify it.
+        """
+        every, count = self._joints.get(name, []), self.loop_system.count
+        places = [k for k in every if k >= count]
+        return self._only("passive joint", name, places, self.passive_names)
+
+    def _only(
+        self, kind: str, name: str, places: Sequence[int], known: Sequence[str]
+    ) -> int:
         if not places:
-            raise unknown("joint", name, self.joint_names, owner=self._owner)
+            raise unknown(kind, name, known, owner=self._owner)
         if len(places) > 1:
-            choices = ", ".join(quote(self.joint_names[k]) for k in places)
+            choices = ", ".join(quote(self.joints.all_names[k]) for k in places)
             raise ModelError(f"Joint {quote(name)} is not unique; say {choices}.")
         return places[0]
 
