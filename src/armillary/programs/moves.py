@@ -149,7 +149,7 @@ class Moves:
             key = (
                 *("meeting", step, track.joints.tobytes(), mover.limits),
                 *(now, *(part.tobytes() for part in values)),
-                self._motion_of(step.frame, step.relative_to, track),
+                world.ways(step.frame, step.relative_to, but=track),
             )
 
             def poses(times: Array) -> Array:
@@ -203,7 +203,7 @@ class Moves:
             )
         key = (
             *("line", step, track.joints.tobytes(), values.q.tobytes()),
-            self._surroundings(step.frame, step.relative_to, track),
+            world.surroundings(step.frame, step.relative_to, but=track),
             self.limits.acceleration.tobytes(),
         )
         return [self._kept(key, lambda: self._line(step, track, values.q))], None
@@ -264,7 +264,7 @@ class Moves:
         key = (
             *("along", step, track.joints.tobytes(), mover.limits),
             *(world.time, *(part.tobytes() for part in values)),
-            self._motion_of(step.frame, step.relative_to, track),
+            world.ways(step.frame, step.relative_to, but=track),
         )
         motion = self._kept(key, lambda: way.slowed(values))
         way.duration = motion.duration
@@ -384,35 +384,6 @@ class Moves:
                 f"{quote(step.relative_to)}: {reason.sentence}",
             )
         return np.array(solution.q)
-
-    def _surroundings(self, *args: Any) -> Hashable:
-        """Return what decides where frames are, apart from the joints of a track."""
-        *frames, track = args
-        names, joints = self.world.chain(*frames)
-        placements = self.world.state.placements
-        others = sorted(joints - set(track.joints.tolist()))
-        return (
-            tuple(p for p in placements if p.manipulator in names),
-            self.world.values(self.world.time).q[others].tobytes(),
-        )
-
-    def _motion_of(self, *args: Any) -> Hashable:
-        """Return what decides how frames move from now on, but for one track."""
-        *frames, track = args
-        _, joints = self.world.chain(*frames)
-        moving = [
-            (
-                piece.start,
-                piece.end,
-                piece.motion.law.tobytes(),
-                piece.motion.curve.tobytes(),
-            )
-            for each in self.world.tracks.values()
-            if each is not track and not joints.isdisjoint(each.joints.tolist())
-            for piece in each.pieces
-            if piece.end > self.world.time
-        ]
-        return self._surroundings(*args), *moving
 
     def _key_of_check(self) -> Hashable:
         check = self.check
