@@ -83,10 +83,11 @@ def program(beam: float = BEAM, count: int = COUNT) -> arm.Program:
             steps.Linear(to=above(GAP), frame=frame, relative_to=body, label="down"),
             steps.Wait(seconds=0.05, label="suck"),
             steps.Grip(part=product, by=frame),
-            steps.PTP(to=tray @ above(0.08), frame=frame, label="over"),
+            steps.Linear(to=above(0.1), frame=frame, relative_to=body, label="lift"),
+            steps.PTP(to=tray @ above(0.1), frame=frame, label="over"),
             steps.Linear(to=tray @ above(GAP), frame=frame, label="put"),
             steps.Release(part=product),
-            steps.Linear(to=tray @ above(0.08), frame=frame, label="up"),
+            steps.Linear(to=tray @ above(0.1), frame=frame, label="up"),
             steps.PTP(to="home"),
         ]
     across = arm.shapes.Box(

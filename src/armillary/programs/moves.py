@@ -16,6 +16,7 @@ from armillary.errors import ModelError, quote
 from armillary.ik.reason import Reason
 from armillary.kinematics.postures import in_posture
 from armillary.model.fields import kept
+from armillary.model.mount import WORLD
 from armillary.planning.cartesian import line
 from armillary.planning.planner import planner
 from armillary.planning.tool_curve import Blend, curve_through
@@ -53,6 +54,13 @@ class Following:
     frame: str
     way: FollowedWay | None
     meeting: Callable[[], Motion] | None = None
+
+    def go_on_with(self, frame: str, world: World) -> None:
+        """Follow another frame from now on, as if it carried the one before."""
+        offset = np.linalg.solve(world.pose(frame), world.pose(self.frame))
+        self.frame = frame
+        if self.way is not None:
+            self.way.frame = lambda times: world.frame_poses(frame, times) @ offset
 
 
 @dataclass(eq=False)
@@ -182,19 +190,18 @@ class Moves:
         """
         world = self.world
         values = track.at(world.time)
-        is_moving = world.moves(step.relative_to, track)
-        is_followed = following is not None and (
-            world.cell.qualified(following.frame)
-            == world.cell.qualified(step.relative_to)
-        )
-        if is_moving or (is_followed and not rests(values)):
-            if not is_followed:
-                raise Impossible(
-                    RunReason.OUTRUN,
-                    f"{quote(step.relative_to)} moves, and the robot does not follow "
-                    "it: a PTP to a pose relative to it comes before lines",
-                )
-            return self._along(step, track)
+        frame = step.relative_to
+        if following is not None and not rests(values):
+            # What the tool carries, it moves relative to what it follows.
+            names = {world.cell.qualified(each) for each in (following.frame, frame)}
+            if len(names) == 1 or world.carries(step.frame, frame):
+                return self._along(step, track, following.frame)
+        if world.moves(frame, track):
+            raise Impossible(
+                RunReason.OUTRUN,
+                f"{quote(frame)} moves, and the robot does not follow it: a PTP to a "
+                "pose relative to it comes before lines",
+            )
         if not rests(values):
             raise Impossible(
                 RunReason.OUTRUN,
@@ -203,21 +210,27 @@ class Moves:
             )
         key = (
             *("line", step, track.joints.tobytes(), values.q.tobytes()),
-            world.surroundings(step.frame, step.relative_to, but=track),
+            world.surroundings(step.frame, frame, but=track),
             self.limits.acceleration.tobytes(),
         )
         return [self._kept(key, lambda: self._line(step, track, values.q))], None
 
     def _line(self, step: Linear, track: Track, q: Array) -> Motion:
         world = self.world
-        mover = self.mover(track, step.frame, step.acceleration)
+        mover = self.mover(track, "", step.acceleration)
+        segments, frame = step.to, step.relative_to
+        _, joints = world.chain(frame)
+        if world.carries(step.frame, frame) or joints.isdisjoint(track.joints.tolist()):
+            # It stands still: one solver in the world serves wherever it is.
+            X = Pose.from_matrix(world.pose(frame))
+            segments, frame = tuple(each.placed(X) for each in segments), WORLD
         path = line(
             world.cell,
             step.frame,
-            [segment.as_given for segment in step.to],
+            [segment.as_given for segment in segments],
             start=q,
             blend=step.blend,
-            relative_to=step.relative_to,
+            relative_to=frame,
             joints=world.names(track),
             state=world.now(),
         )
@@ -233,14 +246,19 @@ class Moves:
         return _alone(motion)
 
     def _along(
-        self, step: Linear, track: Track
+        self, step: Linear, track: Track, followed: str
     ) -> tuple[list[Motion], Following | None]:
-        """Return the first motion along a way in a frame that moves."""
+        """Return the first motion along a way in a frame that moves.
+
+        followed: The frame that is followed; that of the step stays where it is in it.
+        """
         world = self.world
         mover = self.mover(track, step.frame, step.acceleration)
-        (R,) = world.frame_poses(step.relative_to, np.array([world.time]))
-        (X,) = world.frame_poses(step.frame, np.array([world.time]))
+        F, R, X = (
+            world.pose(frame) for frame in (followed, step.relative_to, step.frame)
+        )
         first = np.asarray(np.linalg.solve(R, X), np.float64)
+        R_F = np.linalg.solve(F, R)
         names = [f"Target {k}" for k in range(len(step.to))]
         curve = curve_through(
             first, [each.as_given for each in step.to], names, Blend(step.blend, None)
@@ -248,27 +266,27 @@ class Moves:
         if curve.sharp[:-1].any():
             raise Impossible(
                 RunReason.OUTRUN,
-                f"{quote(step.relative_to)} moves: a way with corners is given one "
-                "step a corner, or with blend=",
+                f"{quote(followed)} moves: a way with corners is given one step a "
+                "corner, or with blend=",
             )
         way = FollowedWay(
             mover,
-            lambda times: world.frame_poses(step.relative_to, times),
+            lambda times: world.frame_poses(followed, times),
             world.time,
-            lambda s: np.asarray(curve.points(s).pose),
+            lambda s: np.asarray(R_F @ curve.points(s).pose),
             curve.length,
             speed=step.speed or math.inf,
             acceleration=step.tool_acceleration or math.inf,
         )
         values = track.at(world.time)
         key = (
-            *("along", step, track.joints.tobytes(), mover.limits),
-            *(world.time, *(part.tobytes() for part in values)),
-            world.ways(step.frame, step.relative_to, but=track),
+            *("along", step, followed, track.joints.tobytes(), mover.limits),
+            *(world.time, R_F.tobytes(), *(part.tobytes() for part in values)),
+            world.ways(step.frame, step.relative_to, followed, but=track),
         )
         motion = self._kept(key, lambda: way.slowed(values))
         way.duration = motion.duration
-        return [motion], Following(step.relative_to, way)
+        return [motion], Following(followed, way)
 
     def planned(self, step: Planned, track: Track) -> tuple[list[Motion], None]:
         """Return the motion along a way that touches nothing.

@@ -126,6 +126,15 @@ class World:
             for name, track in self.tracks.items()
         )
 
+    def carries(self, frame: str, other: str) -> bool:
+        """Return whether one frame carries another, rigidly, as joints move it."""
+        moving, tree = moving_links(self.cell), self.state.tree
+        row, at = (
+            moving.fixed_to(tree, self.cell.frame(name).link).row
+            for name in (frame, other)
+        )
+        return row == at != 0
+
     def moves(self, frame: str, but: Track) -> bool:
         """Return whether joints of other tracks move a frame, from now on."""
         if frame == WORLD:
