@@ -62,6 +62,12 @@ def above(height: float) -> arm.Pose:
     return arm.Pose.translation(0, 0, SIZE / 2 + height) @ DOWN
 
 
+def tray_place(k: int) -> arm.Pose:
+    """Return where a product is put: the far row first, so that none is passed over."""
+    x, y = TRAY[0] + 0.06 * (k % 2) - 0.03, TRAY[1] + 0.03 - 0.06 * (k // 2)
+    return arm.Pose.translation(x, y, MIDDLE)
+
+
 def program(beam: float = BEAM, count: int = COUNT) -> arm.Program:
     """Return what the cell does, with the light barrier at a place [m]."""
     rng = np.random.default_rng(0)
@@ -69,8 +75,7 @@ def program(beam: float = BEAM, count: int = COUNT) -> arm.Program:
     picks: list[steps.AnyStep] = []
     for k in range(count):
         product, frame = f"product{k + 1}", "flange"
-        x, y = TRAY[0] + 0.06 * (k % 2) - 0.03, TRAY[1] + 0.03 - 0.06 * (k // 2)
-        tray = arm.Pose.translation(x, y, MIDDLE)
+        put = tray_place(k)
         at = arm.Pose.translation(FROM, rng.uniform(-0.06, 0.06), MIDDLE)
         source += [
             steps.Appear(part=product, at=at, on="conveyor/carrier"),
@@ -84,10 +89,10 @@ def program(beam: float = BEAM, count: int = COUNT) -> arm.Program:
             steps.Wait(seconds=0.05, label="suck"),
             steps.Grip(part=product, by=frame),
             steps.Linear(to=above(0.1), frame=frame, relative_to=body, label="lift"),
-            steps.PTP(to=tray @ above(0.1), frame=frame, label="over"),
-            steps.Linear(to=tray @ above(GAP), frame=frame, label="put"),
+            steps.PTP(to=put @ above(0.1), frame=frame, label="over"),
+            steps.Linear(to=put @ above(GAP), frame=frame, label="put"),
             steps.Release(part=product),
-            steps.Linear(to=tray @ above(0.1), frame=frame, label="up"),
+            steps.Linear(to=put @ above(0.1), frame=frame, label="up"),
             steps.PTP(to="home"),
         ]
     across = arm.shapes.Box(
@@ -103,10 +108,36 @@ def program(beam: float = BEAM, count: int = COUNT) -> arm.Program:
 if __name__ == "__main__":
     timeline = cell.run(program(), **FAST)
     print(timeline)
+    print(f"{timeline.duration:.3f} s for {COUNT} products")
     assert timeline.success, timeline.failure
+    assert timeline.duration < 7.0
+
+    # All products lie in the tray, each at its place.
     end = timeline.state(timeline.duration)
     for k, product in enumerate(products):
         place = cell.pose(f"{product.name}/body", end)[:3, 3]
-        assert abs(place[:2] - TRAY).max() < 0.03 + 1e-6, (k, place)
-    found = timeline.clearance()
-    print(found)
+        assert np.allclose(place, tray_place(k).position, atol=1e-6), (k, place)
+
+    # It is gripped while it moves with the conveyor: the flange is as fast as that.
+    for span in timeline.spans:
+        if span.name == "Grip":
+            moved = [
+                cell.pose("flange", timeline.state(span.start - t))[0, 3]
+                for t in (2e-3, 1e-3)
+            ]
+            assert abs(np.diff(moved)[0] / 1e-3 - SPEED) < 1e-6
+
+    # The rods of the robot close loops, so that distances are sampled.
+    clearance = timeline.clearance()
+    print(clearance)
+    assert clearance.distance > GAP - 1e-6
+
+    # A light barrier 75 mm farther along: the first product is met 0.25 s later.
+    later = cell.run(program(beam=BEAM + 0.075, count=1), **FAST)
+    first = cell.run(program(count=1), **FAST)
+    met, meets = (
+        next(span.start for span in line.spans if span.name == "meet")
+        for line in (first, later)
+    )
+    print(f"met {meets - met:.6f} s later")
+    assert abs(meets - met - 0.25) < 1e-9
