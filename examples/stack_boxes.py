@@ -100,4 +100,32 @@ if __name__ == "__main__":
     timeline = cell.run(WORK, layout(), **LIMITS)
     print(timeline)
     assert timeline.success, timeline.failure
-    print(timeline.clearance())
+    print(f"{timeline.duration:.3f} s for {len(boxes)} boxes")
+    assert timeline.duration < 14.0
+
+    # All boxes are on the pallet, layer by layer.
+    end = timeline.state(timeline.duration)
+    for k, box in enumerate(boxes):
+        assert end.parent(box.name) == "pallet/top"
+        height = cell.pose(f"{box.name}/body", end)[2, 3] - PALLET[2]
+        layer = k // COLUMNS
+        assert abs(height - SIDE / 2 - GAP - layer * (SIDE + GAP)) < 1e-6, k
+
+    # Rods close loops in the arm, so that distances are sampled.
+    clearance = timeline.clearance()
+    print(clearance)
+    assert clearance.distance > 0.4 * GAP
+
+    # Where should the pallet stand? The cycle is asked for many places of it.
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 8
+    lower, upper = np.array(PALLET[:2]) - 0.15, np.array(PALLET[:2]) + 0.15
+    places = np.random.default_rng(0).uniform(lower, upper, (count, 2))
+    best = arm.sweep(
+        cycle,
+        places,
+        reduce=arm.sweeps.Best(of="cycle", least=True),
+        executor="threads" if count < 100 else "processes",
+    )
+    (x, y), value = places[best["row"][0]], best["value"][0]
+    print(f"the best of {count} places: {value:.3f} s at ({x:.3f}, {y:.3f})")
+    assert cycle(np.array([[x, y]])) == value
