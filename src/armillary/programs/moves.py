@@ -102,42 +102,47 @@ class Moves:
             step.relative_to, track
         ):
             return self._meeting(step, track)
-        mover = self._slower(self.mover(track, step.frame, step.acceleration), step)
         values = track.at(world.time)
+        key = (
+            *("ptp", step, track.joints.tobytes()),
+            *(part.tobytes() for part in values),
+            world.surroundings(*filter(None, (step.frame, step.relative_to)), but=track),
+            self.limits.key,
+        )
+        return list(self._all_kept(key, lambda: self._ptp(step, track))), None
+
+    def _ptp(self, step: PTP, track: Track) -> list[Motion]:
+        """Return the motions of a step to what stands still."""
+        mover = self._slower(self.mover(track, step.frame, step.acceleration), step)
+        values = track.at(self.world.time)
         targets = self._targets(step, track, mover)
         motions: list[Motion] = []
         if not rests(values):
             motions.append(stop_at(mover, values, targets[0]))
         elif step.blend and len(targets) > 1:
-            motions += self._blended(step, track, mover, [values.q, *targets])
-            return motions, None
+            return [self._blended(step, track, mover, [values.q, *targets])]
         else:
             targets = [np.asarray(values.q), *targets]
         for q0, q1 in pairwise(targets):
             arrays = straight_motion(q0, q1, mover.velocity, mover.acceleration)
             if arrays is not None:
                 motions.append(Motion(**arrays._asdict(), joint_names=()))
-        return motions, None
+        return motions
 
     def _slower(self, mover: Mover, step: JointMotion) -> Mover:
         return mover._replace(velocity=mover.velocity * step.speed)
 
     def _blended(
         self, step: PTP, track: Track, mover: Mover, way: list[Array]
-    ) -> list[Motion]:
-        key = ("blended", step, track.joints.tobytes(), np.stack(way).tobytes())
-
-        def made() -> Motion:
-            return time_path(
-                self.world.cell,
-                np.stack(way),
-                blend=step.blend,
-                velocity=(mover.velocity[0], mover.velocity[1]),
-                acceleration=(mover.acceleration[0], mover.acceleration[1]),
-                joints=self.world.names(track),
-            ).motion()
-
-        return [self._kept((*key, mover.velocity.tobytes()), made)]
+    ) -> Motion:
+        return time_path(
+            self.world.cell,
+            np.stack(way),
+            blend=step.blend,
+            velocity=(mover.velocity[0], mover.velocity[1]),
+            acceleration=(mover.acceleration[0], mover.acceleration[1]),
+            joints=self.world.names(track),
+        ).motion()
 
     def _meeting(self, step: PTP, track: Track) -> tuple[list[Motion], Following]:
         """Return the motion that ends at a pose of a frame that moves."""
@@ -211,7 +216,7 @@ class Moves:
         key = (
             *("line", step, track.joints.tobytes(), values.q.tobytes()),
             world.surroundings(step.frame, frame, but=track),
-            self.limits.acceleration.tobytes(),
+            self.limits.key,
         )
         return [self._kept(key, lambda: self._line(step, track, values.q))], None
 
@@ -306,7 +311,7 @@ class Moves:
         key = (
             *("planned", step, track.joints.tobytes()),
             *(state.q.tobytes(), state.placements, self._key_of_check()),
-            self.limits.acceleration.tobytes(),
+            self.limits.key,
         )
         return [self._kept(key, lambda: self._plan(step, track))], None
 
@@ -409,14 +414,22 @@ class Moves:
 
     def _kept(self, key: Hashable, make: Callable[[], Motion]) -> Motion:
         """Return a motion that the cell keeps for further runs."""
-        known = kept(self.world.cell, "motions of programs", dict[Hashable, Motion])
-        motion = known.get(key)
-        if motion is None:
-            motion = make()
+        (motion,) = self._all_kept(key, lambda: [make()])
+        return motion
+
+    def _all_kept(
+        self, key: Hashable, make: Callable[[], list[Motion]]
+    ) -> tuple[Motion, ...]:
+        known = kept(
+            self.world.cell, "motions of programs", dict[Hashable, tuple[Motion, ...]]
+        )
+        motions = known.get(key)
+        if motions is None:
+            motions = tuple(make())
             if len(known) >= MOST_KEPT:
                 known.clear()
-            known[key] = motion
-        return motion
+            known[key] = motions
+        return motions
 
 
 def _alone(motion: Motion) -> Motion:

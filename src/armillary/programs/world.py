@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
+from functools import cached_property
 from typing import Any, Final, cast
 
 import numpy as np
@@ -300,6 +301,12 @@ class RunLimits:
             for joint, value in cast("Mapping[str, Any]", given).items():
                 k = cell.joint(joint)
                 limits[:, k] = -_positive(name, value), _positive(name, value)
+
+    @cached_property
+    def key(self) -> bytes:
+        """Return what tells limits apart."""
+        limits = self.position, self.velocity, self.acceleration
+        return b"".join(each.tobytes() for each in limits)
 
     def accelerations(self, joints: npt.NDArray[np.int64]) -> Array:
         """Return those of some joints, shape (2, n).
