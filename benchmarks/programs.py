@@ -1,8 +1,7 @@
 """Programs of cells: how long runs take against the cycles that they find.
 
 The five examples with programs, each planned anew and with its motions kept; the beam of
-a conveyor; layouts a second; and the least distance and the greatest torque of a
-timeline beside coal and Pinocchio at dense samples.
+a conveyor; and layouts of the palletiser.
 """
 
 from __future__ import annotations

@@ -146,9 +146,7 @@ def _least(
         if count > MOST // len(check.pairs):
             is_open[:] = False
         proven = min(proven, float(bound[~is_open].min(initial=math.inf)))
-        a, b, d_a, d_b, v = (
-            np.asarray(part[is_open]) for part in (a, b, d_a, d_b, v)
-        )
+        a, b, d_a, d_b, v = (np.asarray(part[is_open]) for part in (a, b, d_a, d_b, v))
         if not len(a):
             break
         middle: Array = 0.5 * (a + b)
@@ -167,7 +165,9 @@ def _least(
     return least, where, min(proven, least) - ROUNDING
 
 
-def _at_least(d: Array, times: Array, least: float, where: float) -> tuple[float, float]:
+def _at_least(
+    d: Array, times: Array, least: float, where: float
+) -> tuple[float, float]:
     """Return the least of distances (k, pairs) at instants, or one that is known."""
     each = d.min(axis=1)
     k = int(np.argmin(each))

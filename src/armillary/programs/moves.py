@@ -106,7 +106,9 @@ class Moves:
         key = (
             *("ptp", step, track.joints.tobytes()),
             *(part.tobytes() for part in values),
-            world.surroundings(*filter(None, (step.frame, step.relative_to)), but=track),
+            world.surroundings(
+                *filter(None, (step.frame, step.relative_to)), but=track
+            ),
             self.limits.key,
         )
         return list(self._all_kept(key, lambda: self._ptp(step, track))), None

@@ -146,7 +146,9 @@ class SensorWatch:
         """
         # What was found stays true while nothing else moves what it sees.
         world = self._world
-        names = sorted(seen.name for seen in self._seen if seen.part not in world.absent)
+        names = sorted(
+            seen.name for seen in self._seen if seen.part not in world.absent
+        )
         _, joints = world.chain(self._name, *names)
         tracks = [
             track
