@@ -8,6 +8,8 @@ the robot keeps away from everything.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import armillary as arm
@@ -20,7 +22,7 @@ SIZE = 0.05  # of a product [m]
 FROM, BEAM = -0.9, -0.55  # along the conveyor: where products appear, and the beam [m]
 TRAY = (0.0, 0.27)  # the middle of the tray [m]
 GAP = 0.001  # between what lies and what it lies on [m]
-FAST = {"velocity": 12.0, "acceleration": 150.0}  # of the arms [rad/s, rad/s^2]
+FAST: Any = {"velocity": 12.0, "acceleration": 150.0}  # of the arms [rad/s, rad/s^2]
 
 (robot,) = arm.example("delta").manipulators
 bed = arm.shapes.Box(size=(2.4, 0.3, 0.1), pose=arm.Pose.translation(0, 0, BELT - 0.05))

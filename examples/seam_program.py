@@ -6,6 +6,8 @@ an arc on the part, and all of them share the motion. A signal says when the arc
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import armillary as arm
@@ -32,7 +34,7 @@ def program() -> arm.Program:
 
     corner, end, away = moved(0, 0.15, 0), moved(0.05, 0.2, 0), moved(0.05, 0.2, 0.1)
     middle = moved(0.05 * (1 - 0.5**0.5), 0.15 + 0.05 * 0.5**0.5, 0)[:3, 3]
-    on_part = {"frame": "left/tcp", "relative_to": "seam"}
+    on_part: Any = {"frame": "left/tcp", "relative_to": "seam"}
     weld = [
         steps.Linear(to=onto, **on_part, label="down"),
         steps.Set(signal="arc"),

@@ -1,14 +1,15 @@
 """A palletiser stacks boxes in layers, and its cycle is tested.
 
-Boxes stand on a table; the arm puts them onto a pallet, layer by layer. The script
-asserts the time of the cycle, that boxes lie where they belong, and that nothing comes
-too near. Then it asks where the pallet should stand: `python stack_boxes.py 10000` runs
+Boxes stand on a table; the arm puts them onto a pallet, layer by layer. The time of
+the cycle is tested, and that boxes lie where they belong, and that nothing comes too
+near. Then it asks where the pallet should stand: `python stack_boxes.py 10000` runs
 so many layouts on all processors.
 """
 
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ SIDE, GAP = 0.3, 0.002  # of a box, and between what lies and what it lies on [m
 TABLE = (1.6, -0.9, 0.4)  # the middle of its top [m]
 PALLET = (1.5, 0.9, 0.15)  # of the pallet's top [m]
 LAYERS, COLUMNS = 2, 2
-LIMITS = {"velocity": 2.0, "acceleration": 6.0}  # of the motors [rad/s, rad/s^2]
+LIMITS: Any = {"velocity": 2.0, "acceleration": 6.0}  # of the motors [rad/s, rad/s^2]
 DOWN = arm.Pose.rotation_y(np.pi)
 
 
@@ -63,8 +64,8 @@ def program() -> arm.Program:
         pick = arm.Pose.translation(0, 0, SIDE / 2 + GAP)
         y = (column - (COLUMNS - 1) / 2) * (SIDE + 0.02)
         put = arm.Pose.translation(0, y, SIDE / 2 + GAP + layer * (SIDE + GAP))
-        at_table = {"frame": "flange", "relative_to": "table/top"}
-        at_pallet = {"frame": "flange", "relative_to": "pallet/top"}
+        at_table: Any = {"frame": "flange", "relative_to": "table/top"}
+        at_pallet: Any = {"frame": "flange", "relative_to": "pallet/top"}
         work += [
             steps.Appear(part=box.name, at=pick, relative_to="table/top"),
             steps.PTP(to=pick @ above(0.2), **at_table),

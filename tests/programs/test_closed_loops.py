@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from armillary.programs.steps import PTP, Appear, Drive, Grip, Linear, Wait, Wai
 
 SIZE, SPEED, FROM = 0.05, 0.3, -0.9
 DOWN = arm.Pose.rotation_x(np.pi)
-FAST = {"velocity": 12.0, "acceleration": 150.0}
+FAST: Any = {"velocity": 12.0, "acceleration": 150.0}
 
 
 def above(height: float) -> arm.Pose:
@@ -44,7 +45,7 @@ def program(beam: float = -0.5) -> arm.Program:
         size=(0.002, 0.4, 0.002), pose=arm.Pose.translation(beam, 0, -1.074)
     )
     at = arm.Pose.translation(FROM, 0.02, -1.074)
-    body = {"frame": "flange", "relative_to": "part/body"}
+    body: Any = {"frame": "flange", "relative_to": "part/body"}
     return arm.Program(
         {
             "source": [
@@ -92,9 +93,7 @@ def test_a_robot_goes_on_with_the_belt_after_it_grips(
     np.testing.assert_allclose(speeds, SPEED, atol=1e-5)
 
 
-def test_a_line_may_begin_where_the_part_is_held(
-    cell: arm.Cell, timeline: arm.Timeline
-):
+def test_a_line_begins_where_the_tool_is(cell: arm.Cell, timeline: arm.Timeline):
     lift = timeline.span("lift")
     fk = cell.fk("flange")
     X0, X1 = (fk(timeline.at(t).q)[:3, 3] for t in (lift.start, lift.end))
