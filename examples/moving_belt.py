@@ -103,7 +103,7 @@ def program(beam: float = BEAM, count: int = COUNT) -> arm.Program:
     return arm.Program(
         {"source": source, "delta": picks},
         sensors={"beam": arm.Sensor(shape=across)},
-        absent=[product.name for product in products],
+        absent=tuple(product.name for product in products),
     )
 
 

@@ -31,6 +31,7 @@ def program() -> arm.Program:
     fk = cell.fk("tool0")
     round_trip: list[steps.AnyStep] = []
     length = cell.manipulators[0].links[1].joint.period
+    assert length is not None
     for name, place in STATIONS.items():
         above = fk(at(place))
         below = above.copy()

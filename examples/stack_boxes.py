@@ -1,6 +1,6 @@
-"""A palletiser stacks boxes in layers, and its cycle is tested.
+"""A palletiser stacks boxes, and its cycle is tested.
 
-Boxes stand on a table; the arm puts them onto a pallet, layer by layer. The time of
+A palletiser takes boxes from a table and stacks them on a pallet. The time of
 the cycle is tested, and that boxes lie where they belong, and that nothing comes too
 near. Then it asks where the pallet should stand: `python stack_boxes.py 10000` runs
 so many layouts on all processors.
@@ -27,8 +27,7 @@ DOWN = arm.Pose.rotation_y(np.pi)
 
 def slab(name: str, size: tuple[float, float, float]) -> arm.Manipulator:
     """Return something flat, whose frame `top` is the middle of its upper side."""
-    x, y, z = size
-    shape = arm.shapes.Box(size=size, pose=arm.Pose.translation(0, 0, -z / 2))
+    shape = arm.shapes.Box(size=size, pose=arm.Pose.translation(0, 0, -size[2] / 2))
     top = arm.Frame(name="top")
     link = arm.Link(name="slab", collisions=[shape], frames=[top])
     return arm.Manipulator(name=name, links=[link])
@@ -77,7 +76,7 @@ def program() -> arm.Program:
             steps.Release(part=box.name, onto="pallet/top"),
             steps.Linear(to=put @ above(0.2), **at_pallet),
         ]
-    return arm.Program({"palletiser": work}, absent=[box.name for box in boxes])
+    return arm.Program({"palletiser": work}, absent=tuple(box.name for box in boxes))
 
 
 def layout(pallet: tuple[float, float, float] = PALLET) -> arm.State:

@@ -63,7 +63,7 @@ def program(beam: float = -0.5) -> arm.Program:
             ],
         },
         sensors={"beam": arm.Sensor(shape=across)},
-        absent=["part"],
+        absent=("part",),
     )
 
 

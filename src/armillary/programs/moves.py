@@ -60,7 +60,11 @@ class Following:
         offset = np.linalg.solve(world.pose(frame), world.pose(self.frame))
         self.frame = frame
         if self.way is not None:
-            self.way.frame = lambda times: world.frame_poses(frame, times) @ offset
+
+            def poses(times: Array) -> Array:
+                return np.asarray(world.frame_poses(frame, times) @ offset)
+
+            self.way.frame = poses
 
 
 @dataclass(eq=False)

@@ -169,7 +169,7 @@ class SensorWatch:
     def _kept(
         self, is_on: bool, until: float, tracks: list[Track], names: list[str]
     ) -> float:
-        """Return the change in a span of time, which the cell keeps for further runs."""
+        """Return the change in a span of time, which the cell keeps."""
         world = self._world
         key = (
             *(self._sensor, is_on, world.time, until, tuple(names)),
