@@ -106,7 +106,7 @@ def main() -> None:
     boxes.cycle(places[1:])
     each = (time.process_time() - start) / (len(places) - 1)
     print(
-        f"layouts of {len(boxes.boxes)} boxes: {1e3 * each:.1f} ms of a processor each; "
+        f"layouts of {len(boxes.boxes)} boxes: {1e3 * each:.1f} ms of CPU each; "
         f"10 000 on two of them in {10_000 * each / 2:.0f} s"
     )
 
