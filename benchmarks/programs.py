@@ -1,7 +1,7 @@
 """Programs of cells: how long runs take against the cycles that they find.
 
-The five examples with programs, each planned anew and with its motions kept; the beam of
-a conveyor; and layouts of the palletiser.
+The five examples with programs, each planned anew and with its motions kept; the beam
+of a conveyor; and layouts of the palletiser.
 """
 
 from __future__ import annotations
