@@ -41,6 +41,7 @@ GROUPS = {
     "paths": "paths",
     "lines": "lines",
     "planning": "planning",
+    "programs": "programs",
     "pipelines": "pipelines",
     "scripted": "scripted",
     "seams": "seams",

@@ -8,6 +8,8 @@ the robot keeps away from everything.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import armillary as arm
@@ -15,12 +17,12 @@ import armillary as arm
 steps = arm.steps
 
 COUNT, SPEED = 4, 0.3  # products, and the speed of the conveyor [m/s]
-BELT = -1.0  # the height of its surface [m]
+BELT = -1.1  # the height of its surface [m]
 SIZE = 0.05  # of a product [m]
 FROM, BEAM = -0.9, -0.55  # along the conveyor: where products appear, and the beam [m]
-TRAY = (0.25, 0.3)  # the middle of the tray [m]
+TRAY = (0.0, 0.27)  # the middle of the tray [m]
 GAP = 0.001  # between what lies and what it lies on [m]
-FAST = {"velocity": 12.0, "acceleration": 150.0}  # of the arms [rad/s, rad/s^2]
+FAST: Any = {"velocity": 12.0, "acceleration": 150.0}  # of the arms [rad/s, rad/s^2]
 
 (robot,) = arm.example("delta").manipulators
 bed = arm.shapes.Box(size=(2.4, 0.3, 0.1), pose=arm.Pose.translation(0, 0, BELT - 0.05))
@@ -62,35 +64,37 @@ def above(height: float) -> arm.Pose:
     return arm.Pose.translation(0, 0, SIZE / 2 + height) @ DOWN
 
 
-def program(beam: float = BEAM) -> arm.Program:
+def tray_place(k: int) -> arm.Pose:
+    """Return where a product is put: the far row first, so that none is passed over."""
+    x, y = TRAY[0] + 0.06 * (k % 2) - 0.03, TRAY[1] + 0.03 - 0.06 * (k // 2)
+    return arm.Pose.translation(x, y, MIDDLE)
+
+
+def program(beam: float = BEAM, count: int = COUNT) -> arm.Program:
     """Return what the cell does, with the light barrier at a place [m]."""
     rng = np.random.default_rng(0)
-    source: list[object] = [steps.Drive(joint="conveyor/carrier", speed=SPEED)]
-    picks: list[object] = []
-    for k, product in enumerate(products):
-        y = rng.uniform(-0.06, 0.06)
-        place = arm.Pose.translation(FROM, y, MIDDLE)
+    source: list[steps.AnyStep] = [steps.Drive(joint="conveyor/carrier", speed=SPEED)]
+    picks: list[steps.AnyStep] = []
+    for k in range(count):
+        product, frame = f"product{k + 1}", "flange"
+        put = tray_place(k)
+        at = arm.Pose.translation(FROM, rng.uniform(-0.06, 0.06), MIDDLE)
         source += [
-            steps.Appear(part=product.name, at=place, on="conveyor/carrier"),
+            steps.Appear(part=product, at=at, on="conveyor/carrier"),
             steps.Wait(seconds=rng.uniform(1.4, 1.8)),
         ]
-        body, frame = f"{product.name}/body", "flange"
-        x = TRAY[0] + 0.06 * (k % 2) - 0.03
-        y = TRAY[1] + 0.06 * (k // 2) - 0.03
-        put = arm.Pose.translation(x, y, MIDDLE) @ above(GAP)
-        over = arm.Pose.translation(x, y, MIDDLE) @ above(0.08)
+        body = f"{product}/body"
         picks += [
             steps.WaitFor(signal="beam"),
-            steps.PTP(to=above(0.06), frame=frame, relative_to=body, label="meet"),
+            steps.PTP(to=above(0.05), frame=frame, relative_to=body, label="meet"),
             steps.Linear(to=above(GAP), frame=frame, relative_to=body, label="down"),
             steps.Wait(seconds=0.05, label="suck"),
-            steps.Grip(part=product.name, by=frame),
-            steps.Linear(to=above(0.06), frame=frame, relative_to=body, label="lift")
-            if False
-            else steps.PTP(to=over, frame=frame, label="over"),
-            steps.Linear(to=put, frame=frame, label="put"),
-            steps.Release(part=product.name),
-            steps.Linear(to=over, frame=frame),
+            steps.Grip(part=product, by=frame),
+            steps.Linear(to=above(0.1), frame=frame, relative_to=body, label="lift"),
+            steps.PTP(to=put @ above(0.1), frame=frame, label="over"),
+            steps.Linear(to=put @ above(GAP), frame=frame, label="put"),
+            steps.Release(part=product),
+            steps.Linear(to=put @ above(0.1), frame=frame, label="up"),
             steps.PTP(to="home"),
         ]
     across = arm.shapes.Box(
@@ -99,5 +103,43 @@ def program(beam: float = BEAM) -> arm.Program:
     return arm.Program(
         {"source": source, "delta": picks},
         sensors={"beam": arm.Sensor(shape=across)},
-        absent=[product.name for product in products],
+        absent=tuple(product.name for product in products),
     )
+
+
+if __name__ == "__main__":
+    timeline = cell.run(program(), **FAST)
+    print(timeline)
+    print(f"{timeline.duration:.3f} s for {COUNT} products")
+    assert timeline.success, timeline.failure
+    assert timeline.duration < 7.0
+
+    # All products lie in the tray, each at its place.
+    end = timeline.state(timeline.duration)
+    for k, product in enumerate(products):
+        place = cell.pose(f"{product.name}/body", end)[:3, 3]
+        assert np.allclose(place, tray_place(k).position, atol=1e-6), (k, place)
+
+    # It is gripped while it moves with the conveyor: the flange is as fast as that.
+    for span in timeline.spans:
+        if span.name == "Grip":
+            moved = [
+                cell.pose("flange", timeline.state(span.start - t))[0, 3]
+                for t in (2e-3, 1e-3)
+            ]
+            assert abs(np.diff(moved)[0] / 1e-3 - SPEED) < 1e-6
+
+    # The rods of the robot close loops, so that distances are sampled.
+    clearance = timeline.clearance()
+    print(clearance)
+    assert clearance.distance > GAP - 1e-6
+
+    # A light barrier 75 mm farther along: the first product is met 0.25 s later.
+    later = cell.run(program(beam=BEAM + 0.075, count=1), **FAST)
+    first = cell.run(program(count=1), **FAST)
+    met, meets = (
+        next(span.start for span in line.spans if span.name == "meet")
+        for line in (first, later)
+    )
+    print(f"met {meets - met:.6f} s later")
+    assert abs(meets - met - 0.25) < 1e-9

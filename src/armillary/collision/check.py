@@ -408,14 +408,16 @@ class CollisionCheck:
             upper: Greatest.
 
         Returns:
-            For unit rates of joints [m per unit], shape (pairs that move, n); infinite
-            where nothing is known.
+            For unit rates of joints [m per unit], in the order of `pairs`, shape (k,
+            n); infinite where nothing is known.
         """
         speeds = self._placed.speeds(lower, upper)
         _, rates = self.tables.levers(speeds, self.placed)
         # An infinite rate of a coordinate that does not move a pair counts nothing.
         parts = [np.where(rates > 0.0, rates, 0.0) * each for each in speeds.joints.T]
-        return np.stack([each.sum(axis=1) for each in parts], axis=1)
+        whole = np.zeros((len(self.pairs), len(parts)))
+        whole[self.tables.moving] = np.stack([each.sum(axis=1) for each in parts], 1)
+        return whole
 
     @property
     def _moves(self) -> bool:

@@ -153,6 +153,13 @@ class CheckTables:
             np.flatnonzero(~moves),
         )
 
+    @property
+    def moving(self) -> Indices:
+        """Return which of the pairs of links move, in the order of `links`."""
+        codes = self.links @ np.array([len(self.first) - 1, 1])
+        order = np.argsort(self.codes)
+        return order[np.searchsorted(self.codes, codes, sorter=order)]
+
     def placed(self, moving: MovingLinks, tree: Tree) -> Placed:
         """Return where the shapes are while bases are placed as in a tree."""
         return Placed.of(

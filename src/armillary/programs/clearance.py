@@ -1,13 +1,14 @@
 """How near links come during a timeline, proven between all instants.
 
-Between two instants a and b, at which the least distance of all pairs is d(a) and d(b),
-it is nowhere less than
+Between two instants a and b, at which the distance of a pair is d(a) and d(b), it is
+nowhere less than
 
     (d(a) + d(b) - v (b - a)) / 2
 
-where v bounds how fast links of pairs approach each other: `approach_rates` of the
-check times the greatest rates of joints. Intervals in which that is less than the least
-known distance by more than a tolerance are halved, all at once, until there are none. A
+where v bounds how fast its links approach each other: `approach_rates` of the check
+times the greatest rates of joints. Intervals in which that is less than the least known
+distance by more than a tolerance are halved, all at once, until there are none. What is
+always as near as the nearest pair asks for no more instants than it moves. A
 golden section then finds the least distance next to the best of all instants.
 """
 
@@ -125,60 +126,69 @@ def _least(
     knots = recording.knots(start, end, most=COARSE)
 
     def distances(times: Array) -> Array:
+        found = check.distances(recording.at(times).q)
+        return np.where(np.isnan(found), -math.inf, found)
+
+    def nearest(times: Array) -> Array:
         found = check.clearance(recording.at(times).q)
         return np.where(np.isnan(found), -math.inf, found)
 
     if len(knots) < 2:
-        (least,) = distances(knots)
+        (least,) = nearest(knots)
         return float(least), start, float(least) - ROUNDING
     speeds = _speeds(recording, check, knots)
     if speeds is None:
         count = max(2, math.ceil((end - start) / SAMPLED))
         times = np.linspace(start, end, count + 1)
-        d = distances(times)
+        d = nearest(times)
         k = int(np.argmin(d))
         return float(d[k]), float(times[k]), -math.inf
     values = distances(knots)
+    least, where = _at_least(values, knots, math.inf, start)
     a, b, d_a, d_b, v = knots[:-1], knots[1:], values[:-1], values[1:], speeds
-    k = int(np.argmin(values))
-    least, where = float(values[k]), float(knots[k])
     proven, count = math.inf, len(values)
     while len(a):
-        bound = 0.5 * (d_a + d_b - v * (b - a))
+        bound = (0.5 * (d_a + d_b - v * (b - a)[:, None])).min(axis=1, initial=math.inf)
         is_open = bound < min(least, best) - tolerance
         is_open &= (b - a) > 1e-12 * max(end, 1.0)
-        if count > MOST:
+        if count > MOST // len(check.pairs):
             is_open[:] = False
         proven = min(proven, float(bound[~is_open].min(initial=math.inf)))
-        opened = [np.asarray(part[is_open]) for part in (a, b, d_a, d_b, v)]
-        a, b, d_a, d_b, v = opened
+        a, b, d_a, d_b, v = (np.asarray(part[is_open]) for part in (a, b, d_a, d_b, v))
         if not len(a):
             break
         middle: Array = 0.5 * (a + b)
         d = distances(middle)
         count += len(d)
-        k = int(np.argmin(d))
-        if d[k] < least:
-            least, where = float(d[k]), float(middle[k])
+        least, where = _at_least(d, middle, least, where)
         a, b = np.concatenate([a, middle]), np.concatenate([middle, b])
         d_a, d_b = np.concatenate([d_a, d]), np.concatenate([d, d_b])
         v = np.concatenate([v, v])
     if least < best:
         width = max(tolerance / max(float(speeds.max()), 1e-9), 1e-9) * 100.0
         low, high = max(start, where - width), min(end, where + width)
-        found, time = _golden(lambda t: float(distances(np.array([t]))[0]), low, high)
+        found, time = _golden(lambda t: float(nearest(np.array([t]))[0]), low, high)
         if found < least:
             least, where = found, time
     return least, where, min(proven, least) - ROUNDING
 
 
+def _at_least(
+    d: Array, times: Array, least: float, where: float
+) -> tuple[float, float]:
+    """Return the least of distances (k, pairs) at instants, or one that is known."""
+    each = d.min(axis=1)
+    k = int(np.argmin(each))
+    return (float(each[k]), float(times[k])) if each[k] < least else (least, where)
+
+
 def _speeds(recording: Recording, check: CollisionCheck, knots: Array) -> Array | None:
-    """Return bounds of how fast links approach in each interval [m/s], shape (k,).
+    """Return bounds of how fast pairs approach in each interval [m/s], (k, pairs).
 
     None where nothing is known.
     """
     if not check.may_be_free:
-        return np.zeros(len(knots) - 1)
+        return np.zeros((len(knots) - 1, len(check.pairs)))
     first, last = inside_of(knots).T[:, :, None]
     inner = first + (last - first) * np.linspace(0.0, 1.0, 9)
     values = recording.at(inner)
@@ -191,7 +201,6 @@ def _speeds(recording: Recording, check: CollisionCheck, knots: Array) -> Array 
     rates = np.asarray(np.where(constant, rates, BETWEEN * rates), np.float64)
     # What is not known of a joint does not matter where it rests.
     speeds: Array = zero_product(rates[:, None, :], per_joint).sum(axis=2)
-    speeds = speeds.max(axis=1, initial=0.0)
     return speeds if np.isfinite(speeds).all() else None
 
 

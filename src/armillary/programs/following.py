@@ -280,6 +280,7 @@ class FollowedWay:
 
     Attributes:
         mover: What moves the tool.
+        frame: The poses of the frame at instants of the run.
         begin: When it begins [s], on the time axis of the run.
         duration: How long the way takes [s]; after it the tool stays at its end.
     """
@@ -306,7 +307,7 @@ class FollowedWay:
             speed: The greatest speed along it [m/s].
             acceleration: The greatest acceleration along it [m/s^2].
         """
-        self.mover, self._frame, self.begin = mover, frame, begin
+        self.mover, self.frame, self.begin = mover, frame, begin
         self._way, self._length = way, length
         slowest = max(PEAK * length / speed, (BEND * length / acceleration) ** 0.5)
         self.duration = max(slowest, SHORTEST) if length else 0.0
@@ -317,7 +318,7 @@ class FollowedWay:
         if self.duration:
             u = np.clip((times - self.begin) / self.duration, 0.0, 1.0)
         s = self._length * u**3 * (10.0 - 15.0 * u + 6.0 * u * u)
-        return np.asarray(self._frame(times) @ self._way(s))
+        return np.asarray(self.frame(times) @ self._way(s))
 
     def slowed(self, values: JointValues) -> Motion:
         """Return the motion along the way, in a time in which limits hold.

@@ -16,6 +16,7 @@ from armillary.errors import ModelError, quote
 from armillary.ik.reason import Reason
 from armillary.kinematics.postures import in_posture
 from armillary.model.fields import kept
+from armillary.model.mount import WORLD
 from armillary.planning.cartesian import line
 from armillary.planning.planner import planner
 from armillary.planning.tool_curve import Blend, curve_through
@@ -53,6 +54,17 @@ class Following:
     frame: str
     way: FollowedWay | None
     meeting: Callable[[], Motion] | None = None
+
+    def go_on_with(self, frame: str, world: World) -> None:
+        """Follow another frame from now on, as if it carried the one before."""
+        offset = np.linalg.solve(world.pose(frame), world.pose(self.frame))
+        self.frame = frame
+        if self.way is not None:
+
+            def poses(times: Array) -> Array:
+                return np.asarray(world.frame_poses(frame, times) @ offset)
+
+            self.way.frame = poses
 
 
 @dataclass(eq=False)
@@ -94,42 +106,49 @@ class Moves:
             step.relative_to, track
         ):
             return self._meeting(step, track)
-        mover = self._slower(self.mover(track, step.frame, step.acceleration), step)
         values = track.at(world.time)
+        key = (
+            *("ptp", step, track.joints.tobytes()),
+            *(part.tobytes() for part in values),
+            world.surroundings(
+                *filter(None, (step.frame, step.relative_to)), but=track
+            ),
+            self.limits.key,
+        )
+        return list(self._all_kept(key, lambda: self._ptp(step, track))), None
+
+    def _ptp(self, step: PTP, track: Track) -> list[Motion]:
+        """Return the motions of a step to what stands still."""
+        mover = self._slower(self.mover(track, step.frame, step.acceleration), step)
+        values = track.at(self.world.time)
         targets = self._targets(step, track, mover)
         motions: list[Motion] = []
         if not rests(values):
             motions.append(stop_at(mover, values, targets[0]))
         elif step.blend and len(targets) > 1:
-            motions += self._blended(step, track, mover, [values.q, *targets])
-            return motions, None
+            return [self._blended(step, track, mover, [values.q, *targets])]
         else:
             targets = [np.asarray(values.q), *targets]
         for q0, q1 in pairwise(targets):
             arrays = straight_motion(q0, q1, mover.velocity, mover.acceleration)
             if arrays is not None:
                 motions.append(Motion(**arrays._asdict(), joint_names=()))
-        return motions, None
+        return motions
 
     def _slower(self, mover: Mover, step: JointMotion) -> Mover:
         return mover._replace(velocity=mover.velocity * step.speed)
 
     def _blended(
         self, step: PTP, track: Track, mover: Mover, way: list[Array]
-    ) -> list[Motion]:
-        key = ("blended", step, track.joints.tobytes(), np.stack(way).tobytes())
-
-        def made() -> Motion:
-            return time_path(
-                self.world.cell,
-                np.stack(way),
-                blend=step.blend,
-                velocity=(mover.velocity[0], mover.velocity[1]),
-                acceleration=(mover.acceleration[0], mover.acceleration[1]),
-                joints=self.world.names(track),
-            ).motion()
-
-        return [self._kept((*key, mover.velocity.tobytes()), made)]
+    ) -> Motion:
+        return time_path(
+            self.world.cell,
+            np.stack(way),
+            blend=step.blend,
+            velocity=(mover.velocity[0], mover.velocity[1]),
+            acceleration=(mover.acceleration[0], mover.acceleration[1]),
+            joints=self.world.names(track),
+        ).motion()
 
     def _meeting(self, step: PTP, track: Track) -> tuple[list[Motion], Following]:
         """Return the motion that ends at a pose of a frame that moves."""
@@ -149,7 +168,7 @@ class Moves:
             key = (
                 *("meeting", step, track.joints.tobytes(), mover.limits),
                 *(now, *(part.tobytes() for part in values)),
-                self._motion_of(step.frame, step.relative_to, track),
+                world.ways(step.frame, step.relative_to, but=track),
             )
 
             def poses(times: Array) -> Array:
@@ -182,19 +201,18 @@ class Moves:
         """
         world = self.world
         values = track.at(world.time)
-        is_moving = world.moves(step.relative_to, track)
-        is_followed = following is not None and (
-            world.cell.qualified(following.frame)
-            == world.cell.qualified(step.relative_to)
-        )
-        if is_moving or (is_followed and not rests(values)):
-            if not is_followed:
-                raise Impossible(
-                    RunReason.OUTRUN,
-                    f"{quote(step.relative_to)} moves, and the robot does not follow "
-                    "it: a PTP to a pose relative to it comes before lines",
-                )
-            return self._along(step, track)
+        frame = step.relative_to
+        if following is not None and not rests(values):
+            # What the tool carries, it moves relative to what it follows.
+            names = {world.cell.qualified(each) for each in (following.frame, frame)}
+            if len(names) == 1 or world.carries(step.frame, frame):
+                return self._along(step, track, following.frame)
+        if world.moves(frame, track):
+            raise Impossible(
+                RunReason.OUTRUN,
+                f"{quote(frame)} moves, and the robot does not follow it: a PTP to a "
+                "pose relative to it comes before lines",
+            )
         if not rests(values):
             raise Impossible(
                 RunReason.OUTRUN,
@@ -203,21 +221,27 @@ class Moves:
             )
         key = (
             *("line", step, track.joints.tobytes(), values.q.tobytes()),
-            self._surroundings(step.frame, step.relative_to, track),
-            self.limits.acceleration.tobytes(),
+            world.surroundings(step.frame, frame, but=track),
+            self.limits.key,
         )
         return [self._kept(key, lambda: self._line(step, track, values.q))], None
 
     def _line(self, step: Linear, track: Track, q: Array) -> Motion:
         world = self.world
-        mover = self.mover(track, step.frame, step.acceleration)
+        mover = self.mover(track, "", step.acceleration)
+        segments, frame = step.to, step.relative_to
+        _, joints = world.chain(frame)
+        if world.carries(step.frame, frame) or joints.isdisjoint(track.joints.tolist()):
+            # It stands still: one solver in the world serves wherever it is.
+            X = Pose.from_matrix(world.pose(frame))
+            segments, frame = tuple(each.placed(X) for each in segments), WORLD
         path = line(
             world.cell,
             step.frame,
-            [segment.as_given for segment in step.to],
+            [segment.as_given for segment in segments],
             start=q,
             blend=step.blend,
-            relative_to=step.relative_to,
+            relative_to=frame,
             joints=world.names(track),
             state=world.now(),
         )
@@ -233,14 +257,19 @@ class Moves:
         return _alone(motion)
 
     def _along(
-        self, step: Linear, track: Track
+        self, step: Linear, track: Track, followed: str
     ) -> tuple[list[Motion], Following | None]:
-        """Return the first motion along a way in a frame that moves."""
+        """Return the first motion along a way in a frame that moves.
+
+        followed: The frame that is followed; that of the step stays where it is in it.
+        """
         world = self.world
         mover = self.mover(track, step.frame, step.acceleration)
-        (R,) = world.frame_poses(step.relative_to, np.array([world.time]))
-        (X,) = world.frame_poses(step.frame, np.array([world.time]))
+        F, R, X = (
+            world.pose(frame) for frame in (followed, step.relative_to, step.frame)
+        )
         first = np.asarray(np.linalg.solve(R, X), np.float64)
+        R_F = np.linalg.solve(F, R)
         names = [f"Target {k}" for k in range(len(step.to))]
         curve = curve_through(
             first, [each.as_given for each in step.to], names, Blend(step.blend, None)
@@ -248,27 +277,27 @@ class Moves:
         if curve.sharp[:-1].any():
             raise Impossible(
                 RunReason.OUTRUN,
-                f"{quote(step.relative_to)} moves: a way with corners is given one "
-                "step a corner, or with blend=",
+                f"{quote(followed)} moves: a way with corners is given one step a "
+                "corner, or with blend=",
             )
         way = FollowedWay(
             mover,
-            lambda times: world.frame_poses(step.relative_to, times),
+            lambda times: world.frame_poses(followed, times),
             world.time,
-            lambda s: np.asarray(curve.points(s).pose),
+            lambda s: np.asarray(R_F @ curve.points(s).pose),
             curve.length,
             speed=step.speed or math.inf,
             acceleration=step.tool_acceleration or math.inf,
         )
         values = track.at(world.time)
         key = (
-            *("along", step, track.joints.tobytes(), mover.limits),
-            *(world.time, *(part.tobytes() for part in values)),
-            self._motion_of(step.frame, step.relative_to, track),
+            *("along", step, followed, track.joints.tobytes(), mover.limits),
+            *(world.time, R_F.tobytes(), *(part.tobytes() for part in values)),
+            world.ways(step.frame, step.relative_to, followed, but=track),
         )
         motion = self._kept(key, lambda: way.slowed(values))
         way.duration = motion.duration
-        return [motion], Following(step.relative_to, way)
+        return [motion], Following(followed, way)
 
     def planned(self, step: Planned, track: Track) -> tuple[list[Motion], None]:
         """Return the motion along a way that touches nothing.
@@ -288,7 +317,7 @@ class Moves:
         key = (
             *("planned", step, track.joints.tobytes()),
             *(state.q.tobytes(), state.placements, self._key_of_check()),
-            self.limits.acceleration.tobytes(),
+            self.limits.key,
         )
         return [self._kept(key, lambda: self._plan(step, track))], None
 
@@ -385,49 +414,28 @@ class Moves:
             )
         return np.array(solution.q)
 
-    def _surroundings(self, *args: Any) -> Hashable:
-        """Return what decides where frames are, apart from the joints of a track."""
-        *frames, track = args
-        names, joints = self.world.chain(*frames)
-        placements = self.world.state.placements
-        others = sorted(joints - set(track.joints.tolist()))
-        return (
-            tuple(p for p in placements if p.manipulator in names),
-            self.world.values(self.world.time).q[others].tobytes(),
-        )
-
-    def _motion_of(self, *args: Any) -> Hashable:
-        """Return what decides how frames move from now on, but for one track."""
-        *frames, track = args
-        _, joints = self.world.chain(*frames)
-        moving = [
-            (
-                piece.start,
-                piece.end,
-                piece.motion.law.tobytes(),
-                piece.motion.curve.tobytes(),
-            )
-            for each in self.world.tracks.values()
-            if each is not track and not joints.isdisjoint(each.joints.tolist())
-            for piece in each.pieces
-            if piece.end > self.world.time
-        ]
-        return self._surroundings(*args), *moving
-
     def _key_of_check(self) -> Hashable:
         check = self.check
         return self.options if check is None else (check.options, id(check.obstacles))
 
     def _kept(self, key: Hashable, make: Callable[[], Motion]) -> Motion:
         """Return a motion that the cell keeps for further runs."""
-        known = kept(self.world.cell, "motions of programs", dict[Hashable, Motion])
-        motion = known.get(key)
-        if motion is None:
-            motion = make()
+        (motion,) = self._all_kept(key, lambda: [make()])
+        return motion
+
+    def _all_kept(
+        self, key: Hashable, make: Callable[[], list[Motion]]
+    ) -> tuple[Motion, ...]:
+        known = kept(
+            self.world.cell, "motions of programs", dict[Hashable, tuple[Motion, ...]]
+        )
+        motions = known.get(key)
+        if motions is None:
+            motions = tuple(make())
             if len(known) >= MOST_KEPT:
                 known.clear()
-            known[key] = motion
-        return motion
+            known[key] = motions
+        return motions
 
 
 def _alone(motion: Motion) -> Motion:

@@ -543,9 +543,25 @@ class _Run:
     def _part(self, step: PartStep) -> None:
         """Grip, release, bring or remove a part."""
         world = self.world
+        followed = self._followed_by_own(step) if isinstance(step, Grip) else []
         world.change(part_moved(world, step, self.options.meshes))
+        for following, frame in followed:
+            following.go_on_with(frame, world)
         self.events.append(Event(world.time, world.state, frozenset(world.absent)))
         self._set_sensors()
+
+    def _followed_by_own(self, step: Grip) -> list[tuple[Following, str]]:
+        """Return robots that grip what they follow, and what carried it until then."""
+        world, part = self.world, step.part
+        by = world.chain(step.by)[1]
+        carrier = world.state.tree.bases[self.cell.number(part)].on
+        return [
+            (task.following, carrier)
+            for task in self.tasks
+            if task.following is not None
+            and not by.isdisjoint(task.track.joints.tolist())
+            and part in world.chain(task.following.frame)[0]
+        ]
 
     # signals
 

@@ -19,10 +19,10 @@ from armillary.collision.distance.pair import distance_kernel
 from armillary.collision.tested_shapes import solids_of
 from armillary.errors import ModelError, quote
 from armillary.kernel import Kernel
-from armillary.kinematics.all_frames import poses
 from armillary.kinematics.moving_links import moving_links
-from armillary.kinematics.speed_bounds import SpeedBounds, speeds_are_known
+from armillary.kinematics.speed_bounds import SpeedBounds, zero_product
 from armillary.model.cloud import Cloud
+from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
 from armillary.model.primitive import Primitive
 from armillary.model.shapes.mesh import MeshSource
@@ -41,6 +41,14 @@ NEAR: Final = 1e-9
 
 LEAST_STEP: Final = 1e-5
 """The shortest step [s]; what touches for less time may be missed."""
+
+SAMPLED: Final = 0.004
+SLOWER: Final = 1.5
+"""Between poses by which the speed of what closed loops move is judged [s], and by how
+much it may be greater between them."""
+
+MOST_KEPT: Final = 20_000
+"""Changes that a cell keeps for further runs."""
 
 AHEAD: Final = 20.0
 """How far a change is searched for at once [s]."""
@@ -61,14 +69,14 @@ class Seen(NamedTuple):
     Attributes:
         part: The manipulator.
         name: Its link, `manipulator/link`.
-        link: The number of the link in the cell.
+        at: The link in the cell.
         distance: The kernel of the distance from the sensor's shape.
         reach: How far the shape reaches from the link's primary frame [m].
     """
 
     part: str
     name: str
-    link: int
+    at: FrameRef
     distance: Kernel
     reach: float
 
@@ -87,7 +95,7 @@ class SensorWatch:
             ModelError: No part has a shape.
         """
         cell = world.cell
-        self.name, self._world = name, world
+        self.name, self._sensor, self._world = name, sensor, world
         self._frame = cell.frame(sensor.frame)
         self._name = cell.qualified(sensor.frame)
         self._known: dict[Hashable, tuple[float, float]] = {}
@@ -95,7 +103,13 @@ class SensorWatch:
         shape = sensor.shape
         self._reach = reach_of(shape)
         self._seen = [
-            Seen(part, name, link, distance_kernel(shape, solid), reach_of(solid))
+            Seen(
+                part,
+                name,
+                link,
+                distance_kernel(shape, solid),
+                reach_of(solid),
+            )
             for part in parts
             for name, link, solid in solids_of_part(world, part, meshes)
         ]
@@ -110,14 +124,18 @@ class SensorWatch:
 
         It is below 0 where they overlap, and infinite where no part is there.
         """
+        return min(self._distances(time), default=math.inf)
+
+    def _distances(self, time: float) -> list[float]:
+        """Return the distances from the shapes of parts that are there [m]."""
         world = self._world
-        least = math.inf
-        found = poses(world.cell, world.state, q=world.values(time).q)
-        X_W = np.linalg.inv(found[self._name])
-        for seen in self._seen:
-            if seen.part not in world.absent:
-                least = min(least, float(seen.distance(X_W @ found[seen.name])))
-        return least
+        q = world.values(time).q
+        X_W = np.linalg.inv(world.poses_at(self._frame, q))
+        return [
+            float(seen.distance(X_W @ world.poses_at(seen.at, q)))
+            for seen in self._seen
+            if seen.part not in world.absent
+        ]
 
     def next_change(self, is_on: bool, until: float) -> float:
         """Return when the sensor changes, infinite where it does not before an instant.
@@ -127,65 +145,98 @@ class SensorWatch:
             until: The instant [s], may be infinite.
         """
         # What was found stays true while nothing else moves what it sees.
-        tracks, key = self._moving()
-        change, searched = self._known.get((is_on, key), (math.inf, -math.inf))
-        if change == math.inf and until > searched:
-            searched = max(until, self._world.time + AHEAD)
-            change = self._found(is_on, searched, tracks) if tracks else math.inf
-            self._known = {(is_on, key): (change, searched)}
-        return change
-
-    def _moving(self) -> tuple[list[Track], Hashable]:
-        """Return what moves the sensor or a part, and what identifies that."""
         world = self._world
-        parts = {seen.name for seen in self._seen if seen.part not in world.absent}
-        _, joints = world.chain(self._name, *sorted(parts))
+        names = sorted(
+            seen.name for seen in self._seen if seen.part not in world.absent
+        )
+        _, joints = world.chain(self._name, *names)
         tracks = [
             track
             for track in world.tracks.values()
             if track.moves(world.time) and not joints.isdisjoint(track.joints.tolist())
         ]
-        if not parts:
-            tracks = []
+        if not names or not tracks:
+            return math.inf
         pieces = tuple((each.name, len(each.pieces), each.end) for each in tracks)
-        return tracks, (len(world.changes), pieces)
+        key = is_on, len(world.changes), pieces
+        change, searched = self._known.get(key, (math.inf, -math.inf))
+        if change == math.inf and until > searched:
+            searched = max(until, world.time + AHEAD)
+            change = self._kept(is_on, searched, tracks, names)
+            self._known = {key: (change, searched)}
+        return change
+
+    def _kept(
+        self, is_on: bool, until: float, tracks: list[Track], names: list[str]
+    ) -> float:
+        """Return the change in a span of time, which the cell keeps."""
+        world = self._world
+        key = (
+            *(self._sensor, is_on, world.time, until, tuple(names)),
+            world.ways(self._name, *names, but=None),
+        )
+        known = kept(world.cell, "changes of sensors", dict[Hashable, float])
+        if key not in known:
+            if len(known) >= MOST_KEPT:
+                known.clear()
+            known[key] = self._found(is_on, until, tracks)
+        return known[key]
 
     def _found(self, is_on: bool, until: float, tracks: list[Track]) -> float:
-        world = self._world
-        end = min(until, max(track.end for track in tracks))
-        speed = self._speed(world.time, end, tracks)
-        if speed == 0.0:
+        """Return the change in a span of time, of which bounds hold piece by piece."""
+        start, last = self._world.time, max(track.end for track in tracks)
+        ends = {min(until, track.end) for track in tracks} | {min(until, last)}
+        for end in sorted(ends):
+            change = self._found_until(is_on, start, end, tracks)
+            if change < math.inf:
+                return change
+            start = end
+        return math.inf
+
+    def _found_until(
+        self, is_on: bool, start: float, end: float, tracks: list[Track]
+    ) -> float:
+        speeds = self._speeds(start, end, tracks)
+        if not speeds.any():
             return math.inf
         sign = -1.0 if is_on else 1.0
 
         def value(time: float) -> float:
             return sign * self.distance(time)
 
-        time = world.time
-        d, step = value(time), LEAST_STEP
+        time, step = start, LEAST_STEP
+        d = value(time)
         # Where it has just changed, shapes touch, or cease to, and go on doing so.
         while d <= 0.0 and time < end:
             ahead = value(min(time + step, end))
             if ahead <= d:
                 return time
             time, d, step = min(time + step, end), ahead, 2.0 * step
+        distances = np.array(self._distances(time))
         while time < end:
             before, step = time, LEAST_STEP
-            if d > NEAR and math.isfinite(speed):
-                step = max(d / speed, LEAST_STEP)
+            if d > NEAR:
+                with np.errstate(divide="ignore"):
+                    times = np.abs(distances) / speeds
+                # Off, any part may come; on, all that touch have to leave.
+                least = times[distances <= 0.0].max() if is_on else times.min()
+                step = max(float(least), LEAST_STEP)
             time = min(time + step, end)
-            d = value(time)
+            distances = np.array(self._distances(time))
+            d = sign * float(distances.min())
             if d <= 0.0:
                 return _crossing(value, before, time)
         return math.inf
 
-    def _speed(self, start: float, end: float, tracks: list[Track]) -> float:
-        """Return how fast parts and the sensor can approach each other [m/s]."""
+    def _speeds(self, start: float, end: float, tracks: list[Track]) -> Array:
+        """Return how fast each part and the sensor can approach each other [m/s].
+
+        Returns:
+            Of the shapes of parts that are there, shape (k,).
+        """
         world = self._world
         cell, state = world.cell, world.state
         moving = moving_links(cell)
-        if not speeds_are_known(moving, state):
-            return math.inf
         first = world.values(start).q
         lower, upper, rates = np.array(first), np.array(first), np.zeros(len(first))
         for track in tracks:
@@ -193,18 +244,41 @@ class SensorWatch:
             for whole, part in zip((lower, upper, rates), ranges, strict=True):
                 whole[track.joints] = part
         bounds = SpeedBounds.of(moving, state.tree, lower, upper)
-
-        def of(at: FrameRef, reach: float) -> float:
+        links = [(self._frame, self._name, self._reach)] + [
+            (seen.at, seen.name, seen.reach)
+            for seen in self._seen
+            if seen.part not in world.absent
+        ]
+        found = np.empty(len(links))
+        for k, (at, name, reach) in enumerate(links):
             fixed = moving.fixed_to(state.tree, at.link)
             lever = reach + math.hypot(*(fixed.pose @ at.pose).position)
             row = np.array([[fixed.row, 0]])
             speeds = bounds.between(row, np.array([[lever, 0.0]]))[0]
-            return float(np.where(rates > 0.0, speeds, 0.0) @ rates)
+            _, joints = world.chain(name)
+            used = np.zeros(len(rates), np.bool_)
+            used[sorted(joints)] = True
+            # What is not known of a joint does not matter where it rests.
+            found[k] = zero_product(np.where(used, speeds, 0.0), rates).sum()
+            if not moving.is_compiled or not math.isfinite(found[k]):
+                found[k] = self._sampled_speed(name, reach, start, end)
+        return found[1:] + found[0]
 
-        own = of(self._frame, self._reach)
-        return own + max(
-            of(FrameRef(seen.link, IDENTITY), seen.reach) for seen in self._seen
-        )
+    def _sampled_speed(
+        self, name: str, reach: float, start: float, end: float
+    ) -> float:
+        """Return about how fast points near a frame move at most, by its poses [m/s].
+
+        For closed loops, where nothing bounds how fast joints that are moved by others
+        turn.
+        """
+        count = math.ceil((end - start) / SAMPLED) + 1
+        times = np.linspace(start, end, count + 1)
+        X = self._world.frame_poses(name, times)
+        way = np.linalg.norm(np.diff(X[:, :3, 3], axis=0), axis=1)
+        turned = np.linalg.norm(np.diff(X[:, :3, :3], axis=0), axis=(1, 2))
+        most = (way + reach * turned).max(initial=0.0) * count / (end - start)
+        return float(most) * SLOWER
 
 
 def _crossing(value: Callable[[float], float], before: float, time: float) -> float:
@@ -240,13 +314,13 @@ def movable_parts(world: World) -> list[str]:
 
 def solids_of_part(
     world: World, part: str, meshes: MeshSource | None
-) -> list[tuple[str, int, Primitive | Cloud]]:
-    """Return the collision shapes of a part, with names and numbers of their links."""
+) -> list[tuple[str, FrameRef, Primitive | Cloud]]:
+    """Return the collision shapes of a part, with names of their links, and these."""
     cell, k = world.cell, world.cell.number(part)
     first = cell.starts[k]
     links = cell.manipulators[k].links
     return [
-        (f"{part}/{link.name}", first + number, solid)
+        (f"{part}/{link.name}", FrameRef(first + number, IDENTITY), solid)
         for number, link in enumerate(links)
         for solid in solids_of(link, f"{part}/{link.name}", meshes)
     ]
@@ -266,15 +340,16 @@ def distance_to_part(
 
     Of a part without shapes it is the distance from the origin of its base.
     """
-    found = poses(world.cell, world.now())
-    X = np.linalg.inv(found[frame])
+    cell = world.cell
+    q = world.values(world.time).q
+    X = np.linalg.inv(world.poses_at(cell.frame(frame), q))
     solids = solids_of_part(world, part, meshes)
     if not solids:
-        manipulator = world.cell.manipulators[world.cell.number(part)]
-        base = manipulator.links[manipulator.base].name
-        return float(np.linalg.norm((X @ found[f"{part}/{base}"])[:3, 3]))
+        manipulator = cell.manipulators[cell.number(part)]
+        base = cell.frame(f"{part}/{manipulator.links[manipulator.base].name}")
+        return float(np.linalg.norm((X @ world.poses_at(base, q))[:3, 3]))
     distances = (
-        float(distance_kernel(POINT, solid)(X @ found[name]))
-        for name, _, solid in solids
+        float(distance_kernel(POINT, solid)(X @ world.poses_at(link, q)))
+        for _, link, solid in solids
     )
     return max(0.0, min(distances))

@@ -68,6 +68,14 @@ class ToolSegment(
         X = np.asarray(self.to.matrix(), np.float64)
         return Line(X) if self.through is None else Arc(to=X, through=self.through)
 
+    def placed(self, X: Pose) -> ToolSegment:
+        """Return it as seen from where X is the pose of what it is relative to."""
+        through = self.through
+        if through is not None:
+            x, y, z = (X @ Pose.translation(*through)).position
+            through = x, y, z
+        return ToolSegment(to=X @ self.to, through=through)
+
 
 if TYPE_CHECKING:  # constructors take any sequence, fields are tuples
     Targets: TypeAlias = Any

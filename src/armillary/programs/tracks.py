@@ -112,7 +112,9 @@ class Track:
         if time > piece.end or (time == piece.end and self._stops(piece)):
             found = piece.motion.at(float(piece.end - piece.start))
             return self._resting(found.q)
-        found = piece.motion.at(float(time - piece.start))
+        # Rounding must not lead beyond its end, where a motion rests.
+        since = min(float(time - piece.start), piece.motion.duration)
+        found = piece.motion.at(since)
         return JointValues(found.q, found.qd, found.qdd)
 
     def samples(self, times: Array) -> JointValues:
@@ -127,7 +129,8 @@ class Track:
             if last or piece.end < behind:  # the instant at which it ends is its own
                 b = max(b, int(np.searchsorted(times, piece.end, side="right")))
                 b = min(b, c)
-            found = piece.motion.at(times[a:b] - piece.start)
+            since = np.minimum(times[a:b] - piece.start, piece.motion.duration)
+            found = piece.motion.at(since)
             q[a:b], qd[a:b], qdd[a:b] = found.q, found.qd, found.qdd
             if c > b:
                 q[b:c] = piece.motion.at(float(piece.end - piece.start)).q

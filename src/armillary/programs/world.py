@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
+from functools import cached_property
 from typing import Any, Final, cast
 
 import numpy as np
@@ -11,8 +12,11 @@ import numpy.typing as npt
 from armillary.errors import ModelError, StateError, quote
 from armillary.ik.factory import solver_of
 from armillary.ik.inverse_kinematics import InverseKinematics
-from armillary.kinematics.all_frames import poses
+from armillary.kinematics.bound_kernel import AnyKernel
+from armillary.kinematics.moving_links import moving_links
+from armillary.kinematics.questions import fk
 from armillary.kinematics.state import State
+from armillary.model.frame import FrameRef
 from armillary.model.mount import WORLD
 from armillary.model.workcell import Workcell
 from armillary.programs.tracks import JointValues, Track, values_at
@@ -63,8 +67,12 @@ class World:
         """
         self.cell = state.cell
         self.time = 0.0
+        cell = self.cell
+        links = cell.joints.links[: len(cell.joint_names)]
+        self._owners = [cell.owners[link] for link in links]
         self.tasks = frozenset(tasks)
         self.tracks: dict[str, Track] = {}
+        self._carriers: dict[FrameRef, tuple[AnyKernel | None, Array]] = {}
         self.gripped: dict[str, str] = {}
         self.absent = set(absent)
         places = {part: absent_pose(self.cell, part) for part in sorted(self.absent)}
@@ -89,6 +97,7 @@ class World:
     def change(self, state: State) -> None:
         """Take over attachments and bases that change now."""
         self.state = state
+        self._carriers.clear()
         self.changes.append((self.time, state))
 
     def chain(self, *frames: str) -> tuple[set[str], set[int]]:
@@ -104,10 +113,11 @@ class World:
             on = bases[cell.number(name)].on
             if on != WORLD:
                 waiting.append(on)
+            for loop in cell.loops:  # what closes a loop with it moves it, too
+                if name in {end.partition("/")[0] for end in (loop.a, loop.b)}:
+                    waiting += [loop.a, loop.b]
         numbers = {cell.number(name) for name in names}
-        links = cell.joints.links[: len(cell.joint_names)]
-        owners = (cell.owners[link] for link in links)
-        return names, {k for k, owner in enumerate(owners) if owner in numbers}
+        return names, {k for k, owner in enumerate(self._owners) if owner in numbers}
 
     def is_tool(self, frame: str) -> bool:
         """Return whether the joints of a task move a frame."""
@@ -116,6 +126,15 @@ class World:
             name in self.tasks and not joints.isdisjoint(track.joints.tolist())
             for name, track in self.tracks.items()
         )
+
+    def carries(self, frame: str, other: str) -> bool:
+        """Return whether one frame carries another, rigidly, as joints move it."""
+        moving, tree = moving_links(self.cell), self.state.tree
+        row, at = (
+            moving.fixed_to(tree, self.cell.frame(name).link).row
+            for name in (frame, other)
+        )
+        return row == at != 0
 
     def moves(self, frame: str, but: Track) -> bool:
         """Return whether joints of other tracks move a frame, from now on."""
@@ -135,12 +154,78 @@ class World:
         """
         if frame == WORLD:
             return np.broadcast_to(np.eye(4), (len(times), 4, 4))
-        q = np.broadcast_to(self.changes[0][1].q, (len(times), len(self.state.q)))
-        q = np.array(q)
+        q = np.tile(self.changes[0][1].q, (len(times), 1))
+        _, joints = self.chain(frame)
         for track in self.tracks.values():
-            if track.pieces:
+            if track.pieces and not joints.isdisjoint(track.joints.tolist()):
                 q[:, track.joints] = track.samples(times).q
-        return poses(self.cell, self.state, q=q)[frame]
+        return np.broadcast_to(
+            self.poses_at(self.cell.frame(frame), q), (len(times), 4, 4)
+        )
+
+    def pose(self, frame: str) -> Array:
+        """Return the pose of a frame in the world at the present instant, (4, 4)."""
+        return self.poses_at(self.cell.frame(frame), self.values(self.time).q)
+
+    def poses_at(self, at: FrameRef, q: Array) -> Array:
+        """Return poses of a place on a link in the world, as attachments are now.
+
+        Only loops that move the link are closed: a part on a conveyor costs as much
+        beside a robot with loops as without.
+
+        Args:
+            at: The place.
+            q: Joint positions, shape (..., N).
+
+        Returns:
+            Shape (..., 4, 4), or (4, 4) where no joint moves it.
+        """
+        kernel, offset = self._carrier(at)
+        return offset if kernel is None else np.asarray(kernel(q) @ offset)
+
+    def _carrier(self, at: FrameRef) -> tuple[AnyKernel | None, Array]:
+        """Return the poses of the link that joints move, and the place on that."""
+        if at not in self._carriers:
+            moving = moving_links(self.cell)
+            fixed = moving.fixed_to(self.state.tree, at.link)
+            offset = (fixed.pose @ at.pose).matrix()
+            kernel, link = None, moving.links[fixed.row]
+            if link >= 0:
+                name = self.state.tree.name(link)
+                kernel = fk(self.cell, name, relative_to=WORLD, state=self.state)
+            self._carriers[at] = kernel, offset
+        return self._carriers[at]
+
+    def surroundings(self, *frames: str, but: Track | None) -> Hashable:
+        """Return what decides where frames are now, apart from the joints of a track.
+
+        Args:
+            frames: The frames.
+            but: The track, if there is one.
+        """
+        names, joints = self.chain(*frames)
+        others = sorted(joints - set(but.joints.tolist() if but else ()))
+        return (
+            tuple(p for p in self.state.placements if p.manipulator in names),
+            self.values(self.time).q[others].tobytes(),
+        )
+
+    def ways(self, *frames: str, but: Track | None) -> Hashable:
+        """Return what decides how frames move from now on, likewise."""
+        _, joints = self.chain(*frames)
+        moving = [
+            (
+                piece.start,
+                piece.end,
+                piece.motion.law.tobytes(),
+                piece.motion.curve.tobytes(),
+            )
+            for each in self.tracks.values()
+            if each is not but and not joints.isdisjoint(each.joints.tolist())
+            for piece in each.pieces
+            if piece.end > self.time
+        ]
+        return self.surroundings(*frames, but=but), *moving
 
     def solver(self, frame: str, track: Track) -> InverseKinematics:
         """Return the solver of poses of a frame in the world by the joints of a task.
@@ -216,6 +301,12 @@ class RunLimits:
             for joint, value in cast("Mapping[str, Any]", given).items():
                 k = cell.joint(joint)
                 limits[:, k] = -_positive(name, value), _positive(name, value)
+
+    @cached_property
+    def key(self) -> bytes:
+        """Return what tells limits apart."""
+        limits = self.position, self.velocity, self.acceleration
+        return b"".join(each.tobytes() for each in limits)
 
     def accelerations(self, joints: npt.NDArray[np.int64]) -> Array:
         """Return those of some joints, shape (2, n).

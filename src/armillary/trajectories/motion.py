@@ -394,7 +394,8 @@ class Motion:
         workcell: Any = getattr(cell, "workcell", cell)
         if isinstance(cell, State):
             workcell = cell.cell
-        made_for = self.digest
+        is_same = self._cell is workcell  # its digest takes longer than all the rest
+        made_for = "" if is_same else self.digest
         if made_for and made_for != digest_of(workcell):
             raise StateError(
                 "This motion was made for a cell with another content. To use it "

@@ -1,0 +1,139 @@
+"""Programs of robots with closed loops, and of robots that grip what they follow."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import armillary as arm
+from armillary.programs.steps import PTP, Appear, Drive, Grip, Linear, Wait, WaitFor
+
+SIZE, SPEED, FROM = 0.05, 0.3, -0.9
+DOWN = arm.Pose.rotation_x(np.pi)
+FAST: Any = {"velocity": 12.0, "acceleration": 150.0}
+
+
+def above(height: float) -> arm.Pose:
+    return arm.Pose.translation(0, 0, SIZE / 2 + height) @ DOWN
+
+
+@pytest.fixture(scope="module")
+def cell() -> arm.Cell:
+    (robot,) = arm.example("delta").manipulators
+    belt = arm.Manipulator(
+        name="belt",
+        links=[
+            arm.Link(name="bed"),
+            arm.Link(
+                name="carrier", parent="bed", joint=arm.joints.Prismatic(axis=(1, 0, 0))
+            ),
+        ],
+    )
+    shape = arm.shapes.Box(size=(SIZE, SIZE, SIZE))
+    part = arm.Manipulator(
+        name="part", links=[arm.Link(name="body", collisions=[shape])]
+    )
+    return arm.Cell(name="delta at a belt", manipulators=[robot, belt, part])
+
+
+def program(beam: float = -0.5) -> arm.Program:
+    across = arm.shapes.Box(
+        size=(0.002, 0.4, 0.002), pose=arm.Pose.translation(beam, 0, -1.074)
+    )
+    at = arm.Pose.translation(FROM, 0.02, -1.074)
+    body: Any = {"frame": "flange", "relative_to": "part/body"}
+    return arm.Program(
+        {
+            "source": [
+                Drive(joint="belt/carrier", speed=SPEED),
+                Appear(part="part", at=at, on="belt/carrier"),
+            ],
+            "delta": [
+                WaitFor(signal="beam"),
+                PTP(to=above(0.05), **body, label="meet"),
+                Linear(to=above(0.001), **body),
+                Grip(part="part", by="flange", label="grip"),
+                Wait(seconds=0.1, label="hold"),
+                Linear(to=above(0.04), **body, label="lift"),
+                PTP(to="home"),
+            ],
+        },
+        sensors={"beam": arm.Sensor(shape=across)},
+        absent=("part",),
+    )
+
+
+@pytest.fixture(scope="module")
+def timeline(cell: arm.Cell) -> arm.Timeline:
+    timeline = cell.run(program(), **FAST)
+    assert timeline.success, timeline.failure
+    return timeline
+
+
+def test_a_beam_beside_closed_loops_is_reached_in_time(timeline: arm.Timeline):
+    on, off = (change.time for change in timeline.signals[1:])
+    # Its edge is 1 mm before its middle, the part's half its size ahead; while the belt
+    # gains speed it loses half of that time.
+    lost = 0.5 * SPEED / FAST["acceleration"]
+    assert on == pytest.approx((0.4 - 0.001 - SIZE / 2) / SPEED + lost, abs=1e-9)
+    assert off > timeline.span("meet").start
+
+
+def test_a_robot_goes_on_with_the_belt_after_it_grips(
+    cell: arm.Cell, timeline: arm.Timeline
+):
+    hold = timeline.span("hold")
+    times = np.linspace(hold.start, hold.end, 9)[1:-1]
+    x = cell.fk("flange")(timeline.at(times).q)[:, 0, 3]
+    speeds = np.diff(x) / np.diff(times)
+    np.testing.assert_allclose(speeds, SPEED, atol=1e-5)
+
+
+def test_a_line_begins_where_the_tool_is(cell: arm.Cell, timeline: arm.Timeline):
+    lift = timeline.span("lift")
+    fk = cell.fk("flange")
+    X0, X1 = (fk(timeline.at(t).q)[:3, 3] for t in (lift.start, lift.end))
+    way = SPEED * (lift.end - lift.start)
+    np.testing.assert_allclose(X1 - X0, [way, 0.0, 0.039], atol=1e-6)
+
+
+def test_rates_never_jump_while_a_belt_is_followed(timeline: arm.Timeline):
+    start, end = timeline.span("meet").start, timeline.duration
+    times = np.linspace(start, end, 4000)
+    rates = timeline.at(times).qd
+    jumps = np.abs(np.diff(rates, axis=0)).max() / (times[1] - times[0])
+    assert jumps < 1.2 * FAST["acceleration"]
+
+
+def test_runs_are_equal_after_save_and_load(
+    cell: arm.Cell,
+    timeline: arm.Timeline,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    arm.save(cell, tmp_path / "lab.cell.json")
+    program().write(tmp_path / "work.json")
+    loaded = arm.load(tmp_path / "lab.cell.json")
+    work = arm.Program.read(tmp_path / "work.json")
+    digests = {digest(timeline)}
+    for threads in ("1", "2"):
+        monkeypatch.setenv("ARMILLARY_THREADS", threads)
+        fresh = arm.load(tmp_path / "lab.cell.json")
+        digests |= {digest(fresh.run(work, **FAST)), digest(loaded.run(work, **FAST))}
+    assert len(digests) == 1
+
+
+def digest(timeline: arm.Timeline) -> str:
+    """All numbers of a timeline, to the last bit."""
+    times = np.linspace(0.0, timeline.duration, 500)
+    motions = [part.tobytes().hex() for part in timeline.at(times)]
+    spans = [
+        (s.task, s.name, s.start.hex(), s.end.hex(), s.waited_for, s.cause)
+        for s in timeline.spans
+    ]
+    signals = [(c.signal, c.time.hex(), c.value) for c in timeline.signals]
+    return json.dumps([motions, spans, signals])
