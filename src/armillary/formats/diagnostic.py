@@ -273,6 +273,19 @@ class Report:
         """Return the counter of what is not kept, which is reported at the end."""
         return self._all.unsupported
 
+    def apart(self) -> Report:
+        """Return an empty report with the options and the budget of this one.
+
+        It is for another file, which may be faulty without this one being so.
+        """
+        shared = self._all
+        return Report(
+            budget=shared.budget,
+            strict=shared.strict,
+            lenient=shared.lenient,
+            swapped_limits=shared.swapped_limits,
+        )
+
     def hint(self, name: str, known: Iterable[str]) -> str:
         """Return the sentence that names the nearest known name, or nothing.
 

@@ -36,14 +36,12 @@ FOREIGN: Final = {
         *("velocity_decay", "projector", "audio_sink", "audio_source", "battery"),
         *("light", "particle_emitter", "plugin", "damping"),
     ),
-    "inertial": ("density", "auto_inertia_params", "fluid_added_mass"),
+    "inertial": ("auto_inertia_params", "fluid_added_mass"),
     "joint": ("physics", "sensor", "plugin"),
     "axis": ("initial_position",),
     "axis2": ("initial_position",),
     "limit": ("stiffness", "dissipation"),
-    "collision": (
-        *("laser_retro", "max_contacts", "density", "auto_inertia_params", "surface"),
-    ),
+    "collision": (*("laser_retro", "max_contacts", "auto_inertia_params", "surface"),),
     "visual": (*("cast_shadows", "laser_retro", "visibility_flags", "meta", "plugin"),),
     "material": (
         *("script", "shader", "render_order", "lighting", "specular", "shininess"),
