@@ -388,25 +388,3 @@ def test_costs_are_bounded(tmp_path: Path):
     copies = '<replicate count="9999"><body><geom size="1"/></body></replicate>'
     nested = copies.replace("<body>", "<body>" + copies)
     assert errors(tmp_path, body(nested)) == ["xml-limit"]
-
-
-def test_mutated_files_raise_only_format_errors(tmp_path: Path):
-    rng = np.random.default_rng(1)
-    source = (random_model(1) + FOUR_BAR).encode()
-    ends = [k for k in range(len(source)) if source[k : k + 1] == b"<"]
-    for _ in range(60):
-        data = bytearray(random_model(1).encode())
-        for _ in range(int(rng.integers(1, 4))):
-            k = int(rng.integers(len(data)))
-            if rng.random() < 0.5:
-                data[k] = int(rng.integers(1, 127))
-            else:
-                cut = int(rng.integers(60))
-                start = ends[int(rng.integers(len(ends)))]
-                data[k : k + cut] = source[start : start + int(rng.integers(80))]
-        path = tmp_path / "mutated.xml"
-        path.write_bytes(bytes(data))
-        try:
-            registry.read(path, format="mjcf")
-        except FormatError:
-            continue

@@ -848,23 +848,3 @@ def test_every_number_may_be_wrong(word: str, tmp_path: Path):
             refused += 1
             assert all(d.place.line for d in error.diagnostics if d.code != "bad-model")
     assert refused or word in {"0", "1e-300"}
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_damaged_files_give_errors_of_ours(seed: int, tmp_path: Path):
-    rng = np.random.default_rng(seed)
-    names = re.findall(r'name="([^"]*)"', HOSTILE)
-    words = re.compile(r'(?<=[>"])[A-Za-z_:]+(?=[<"])')
-    path = tmp_path / "x.sdf"
-    for _ in range(60):
-        text = HOSTILE
-        for _ in range(rng.integers(1, 4)):
-            spans = [match.span() for match in words.finditer(text)]
-            start, end = spans[rng.integers(len(spans))]
-            text = text[:start] + names[rng.integers(len(names))] + text[end:]
-        path.write_text(text)
-        try:
-            cell, _ = registry.read(path, lenient=bool(rng.integers(2)))
-            registry.write(cell, format="sdf")
-        except FormatError as error:
-            assert error.diagnostics

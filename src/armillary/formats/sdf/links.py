@@ -73,14 +73,14 @@ class AutoInertia(NamedTuple):
     Attributes:
         density: Of collisions that say none [kg/m^3].
         mass: Of all [kg]; without it the densities count.
-        count: How many collisions the file has.
+        all_shapes: How many collisions the file has.
         place: In the file.
         meshes: What reads the meshes of collisions.
     """
 
     density: float
     mass: float | None
-    count: int
+    all_shapes: int
     place: Place
     meshes: MeshFiles
 
@@ -95,7 +95,7 @@ class AutoInertia(NamedTuple):
         """
         if not shapes:
             raise ModelError("There is none to compute it from.")
-        if len(shapes) < self.count:
+        if len(shapes) < self.all_shapes:
             raise ModelError("One of them is left out.")
         total = self._filled(shapes, 1.0)
         if self.mass is None:
@@ -217,8 +217,13 @@ class LinkReader:
                 return None
             mass = fields["mass"] if inertial.children_named("mass") else None
             density = WATER if fields["density"] is None else fields["density"]
-            count = len(link.children_named("collision"))
-            return AutoInertia(density, mass, count, inertial.place, self._meshes)
+            return AutoInertia(
+                density=density,
+                mass=mass,
+                all_shapes=len(link.children_named("collision")),
+                place=inertial.place,
+                meshes=self._meshes,
+            )
         place = inertial.place if moments is None else moments.place
         values = ELEMENTS["inertia"].read(moments or Element("inertia"), report)
         if report.faults > faults or fields["mass"] is None:
