@@ -388,3 +388,14 @@ def test_costs_are_bounded(tmp_path: Path):
     copies = '<replicate count="9999"><body><geom size="1"/></body></replicate>'
     nested = copies.replace("<body>", "<body>" + copies)
     assert errors(tmp_path, body(nested)) == ["xml-limit"]
+
+
+@pytest.mark.parametrize("kind", ["convex", "legacy", "shell"])
+def test_vertices_beyond_single_precision_are_said(tmp_path: Path, kind: str):
+    text = f"""<mujoco><asset><mesh name="t" inertia="{kind}"
+      vertex="0 0 0 1e154 0 0 0 1 0 0 0 1"/></asset>
+      <worldbody><body><geom type="mesh" mesh="t"/></body></worldbody></mujoco>"""
+    path = tmp_path / "x.xml"
+    path.write_text(text)
+    _, report = registry.read(path, format="mjcf")
+    assert "bad-mesh" in {each.code for each in report.diagnostics}
