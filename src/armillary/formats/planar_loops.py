@@ -10,7 +10,7 @@ import msgspec
 
 from armillary.model.link_poses import poses_of
 from armillary.model.loops.equations import PlacedLoop
-from armillary.model.loops.loop import Closure, Rod
+from armillary.model.loops.loop import Closure, Loop
 from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
 
@@ -69,7 +69,7 @@ def with_pins(cell: Workcell, *, turns: bool) -> Workcell:
 
 def _pinned(
     placed: PlacedLoop, tree: Tree, samples: Sequence[Sequence[float]], *, turns: bool
-) -> Closure | Rod:
+) -> Loop:
     loop = placed.loop
     if not isinstance(loop, Closure) or (len(loop.position) == 3 and not loop.rotation):
         return loop
