@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from armillary.errors import FormatError, ModelError, quote
-from armillary.formats.diagnostic import Diagnostic, Place, Report, Severity, fault
+from armillary.errors import FormatError, quote
+from armillary.formats.diagnostic import Diagnostic, Place, Report
 from armillary.formats.files import read_bytes
-from armillary.formats.format import ReadOptions
 from armillary.formats.geometry import MeshFinder
 from armillary.formats.mesh.files import MeshFiles
 from armillary.formats.paths import Roots
@@ -19,7 +19,6 @@ from armillary.formats.sdf.elements import ELEMENTS
 from armillary.formats.xml import Element, parse
 from armillary.formats.xml.parse import first_tag
 from armillary.limits import FILE_SIZE, MANIFEST_SIZE, SDF_ELEMENTS, SDF_FILES
-from armillary.model.mount import WORLD, Mount
 
 __all__ = ["NEWEST", "ROOTS", "SdfFile", "SdfFiles", "Version"]
 
@@ -61,14 +60,24 @@ class SdfFile:
 class SdfFiles:
     """Reads each file once, and finds what they refer to."""
 
-    def __init__(self, data: bytes, path: str, roots: Roots, report: Report) -> None:
+    def __init__(
+        self,
+        data: bytes,
+        path: str,
+        roots: Roots,
+        report: Report,
+        of_urdf: Callable[[bytes, str, Roots, Report], bytes],
+    ) -> None:
         """Read the first file.
+
+        of_urdf: Return the SDF of a URDF that is included, see `urdf_as_sdf`.
 
         Raises:
             FormatError: It is not XML, or too large.
         """
         self._roots = roots
         self._report = report
+        self._of_urdf = of_urdf
         self._meshes = MeshFinder(roots, report)
         self._by_path: dict[str, SdfFile] = {}
         self._bytes = len(data)
@@ -142,7 +151,7 @@ class SdfFiles:
                 data = read_bytes(real, FILE_SIZE.most - self._bytes)
                 self._bytes += len(data)
                 if first_tag(data) == "robot":
-                    data = self._of_urdf(data, path)
+                    data = self._of_urdf(data, path, self._roots, self._report)
                     path = f"{path} as SDF"
                 view = self._report.tolerating("what is included is left out")
                 self._by_path[real] = self._parsed(data, path, view)
@@ -151,39 +160,6 @@ class SdfFiles:
         inner = self._by_path[real]
         self.spend(inner)
         return inner
-
-    def _of_urdf(self, data: bytes, path: str) -> bytes:
-        """Return the SDF of a URDF that is included.
-
-        A link `world` at its root is the world, and without one it stands free, as
-        Gazebo has it. It is tested against itself, as a URDF is that is read by itself.
-
-        Raises:
-            FormatError: With the errors of the URDF.
-        """
-        from armillary.formats.sdf.write import write
-        from armillary.formats.urdf.read import read
-
-        report, written = self._report.apart(), self._report.apart()
-        try:
-            cell = read(data, path, ReadOptions(roots=self._roots), report)
-            (robot,) = cell.manipulators
-            rules = cell.rules.include_self(robot.name)
-            mounts = cell.mounts
-            if robot.links[robot.base].name == WORLD:
-                mounts = (Mount(manipulator=robot.name),)
-            text = write(cell.replace(rules=rules, mounts=mounts), written)
-        except ModelError as error:  # such as products of numbers that overflow
-            raise fault(path, "bad-model", str(error).removesuffix(".")) from error
-        except FormatError as error:
-            worst = [d for d in error.diagnostics if d.severity is Severity.ERROR]
-            raise FormatError(*worst) from error
-        lost = [d for d in written.diagnostics if d.severity is Severity.WARNING]
-        for each in (*report.diagnostics, *lost):
-            self._report.add(
-                each if each.place.path else replace(each, place=Place(path))
-            )
-        return text
 
     def _shown(self, uri: str, file: SdfFile, found: Path) -> str:
         """Return the path of a file that was found, as messages show it."""

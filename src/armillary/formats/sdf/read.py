@@ -7,7 +7,7 @@ from typing import Final
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report, Severity
-from armillary.formats.format import ReadOptions
+from armillary.formats.format import ReadOptions, later
 from armillary.formats.sdf.cells import SdfCellBuilder
 from armillary.formats.sdf.files import SdfFiles
 from armillary.formats.sdf.links import LinkReader
@@ -59,7 +59,8 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     Raises:
         FormatError: With all diagnostics, if the file is faulty.
     """
-    files = SdfFiles(data, path, options.roots, report)
+    of_urdf = later("sdf.included_urdf", "urdf_as_sdf")
+    files = SdfFiles(data, path, options.roots, report, of_urdf)
     report.raise_if_errors()
     models = ModelReader(files, LinkReader(files, report), report)
     world, name = _world(files, models, path, report)
