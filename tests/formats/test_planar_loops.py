@@ -73,7 +73,7 @@ def _raised(cell: Workcell) -> Workcell:
     return cell.replace(manipulators=(manipulator.replace(links=links),))
 
 
-def test_what_is_no_pin_stays_open():
+def test_other_loops_stay_open():
     cell = _raised(arm.example("five_bar").workcell)
     assert with_pins(cell, turns=True) is cell
     _, report = registry.write(cell, format="mjcf")
