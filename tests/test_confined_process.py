@@ -62,6 +62,13 @@ def test_the_kernel_refuses_all_but_computing(tmp_path):
     assert asked(child, "len(b'x' * (4 << 30))").startswith("MemoryError")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+def test_computing_ends_after_the_time(tmp_path):
+    child = process(tmp_path, ECHO.replace("1 << 30", "1 << 30, (), 1"))
+    assert asked(child, "2 + 2").startswith("4")
+    assert asked(child, "sum(range(10**12))") == ""
+
+
 def test_elsewhere_an_audit_hook_refuses_events(tmp_path):
     child = process(tmp_path, "import os, _socket\n" + ELSEWHERE + ECHO)
     assert asked(child, "sum(range(10**6))") == "499999500000 False"

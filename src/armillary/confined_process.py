@@ -286,13 +286,14 @@ def _end(process: subprocess.Popen[bytes]) -> None:
                 stream.close()
 
 
-def confine(memory: int, folders: Sequence[str] = ()) -> bool:
+def confine(memory: int, folders: Sequence[str] = (), seconds: int = 0) -> bool:
     """Give up, for good, all that this process can do but compute and answer.
 
     Args:
         memory: How much it may have [bytes], where the system limits that.
         folders: In which it may still read files, by Landlock. A kernel without that
             lets it read what the user may read, and nothing else.
+        seconds: How long it may compute, from its start; without a limit if 0.
 
     Returns:
         Whether the kernel enforces it. Elsewhere an audit hook of Python refuses the
@@ -307,6 +308,7 @@ def confine(memory: int, folders: Sequence[str] = ()) -> bool:
             (resource.RLIMIT_FSIZE, 1 << 20),  # complaints
             (resource.RLIMIT_NPROC, 0),
             (resource.RLIMIT_CORE, 0),
+            *([(resource.RLIMIT_CPU, seconds)] if seconds else []),
         ):
             with suppress(OSError, ValueError):  # systems differ in what they limit
                 resource.setrlimit(kind, (most, most))

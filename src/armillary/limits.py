@@ -140,7 +140,7 @@ USD_LAYERS = Limit(1000, "a stage has {} layers", "memory", INCLUDE)
 USD_PRIMS = Limit(200_000, "a stage has {} prims", "memory", "too-many-prims")
 USD_PACKED = Limit(10_000, "a package has {} files", "time", INCLUDE)
 USD_MEMORY = Limit(1536 * MIB, "the process that reads USD has {} bytes", "memory")
-USD_SECONDS = Limit(30, "reading USD takes {} s", "time")
+USD_SECONDS = Limit(10, "reading USD takes {} s of a processor", "time")
 USD_ANSWER = Limit(256 * MIB, "that process answers with {} bytes", "memory")
 USD_SAMPLES = Limit(20_000_000, "an animation has {} poses of links", "memory")
 

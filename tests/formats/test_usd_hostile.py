@@ -121,6 +121,56 @@ def test_a_process_that_crashes_is_an_error(
         assert diagnosed(path) == ["usd-failed"]
 
 
+FAULTY = """#usda 1.0
+( upAxis = "Z"
+  doc = \'\'\'def Xform "no" { \'\'\' )
+# def Xform "comment" {
+def Xform "cell" (
+    variants = { string size = "big" }
+    prepend variantSets = "size"
+)
+{
+    string note = "def Sphere \\"no\\" {"
+    float3[] points = [(0, 0, 0), (1, 0, 0)]
+    variantSet "size" = {
+        "big" {
+            def Sphere "ball"
+            {
+                double radius = nan
+            }
+        }
+    }
+    def Cube "box"
+    {
+        double size = nan
+    }
+    def Xform "in" (
+        references = @inner.usda@</part>
+    )
+    {
+    }
+}
+"""
+INNER = '#usda 1.0\ndef Xform "part"\n{\ndef Cube "far"\n{\ndouble size = nan\n}\n}\n'
+
+
+@pytest.mark.parametrize("ending", ["usda", "usdc"])
+def test_faults_say_where(tmp_path: Path, ending: str) -> None:
+    text, path = tmp_path / "a.usda", tmp_path / f"a.{ending}"
+    text.write_text(FAULTY)
+    (tmp_path / "inner.usda").write_text(INNER)
+    if ending == "usdc":
+        pxr("Sdf").Layer.FindOrOpen(str(text)).Export(str(path))
+    with pytest.raises(FormatError) as caught:
+        registry.read(path)
+    places = [each.place for each in caught.value.diagnostics]
+    found = {place.part: place.line for place in places if place.part}
+    lines = {"/cell/ball": 14, "/cell/box": 20, "/cell/in/far": 24}
+    assert found == (lines if ending == "usda" else dict.fromkeys(lines, 0))
+    at = "a.usda:20" if ending == "usda" else "a.usdc"
+    assert f"{at} </cell/box>: error[bad-number]" in str(caught.value)
+
+
 def test_without_the_library_it_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,15 +47,18 @@ class Place:
     """A location in a file; lines and columns count from 1, and 0 means unknown.
 
     An empty path means that there is no file, as for a cell that is being written.
+    Where lines are not enough, `part` is what is meant in the file: a prim of a stage.
     """
 
     path: str = ""
     line: int = 0
     column: int = 0
+    part: str = ""
 
     def __str__(self) -> str:
         known = itertools.takewhile(bool, (self.line, self.column))
-        return ":".join([printable(self.path), *map(str, known)])
+        at = ":".join([printable(self.path), *map(str, known)])
+        return f"{at} <{printable(self.part)}>" if self.part else at
 
 
 NOWHERE: Final = Place()
@@ -272,6 +275,19 @@ class Report:
     def unsupported(self) -> Unsupported:
         """Return the counter of what is not kept, which is reported at the end."""
         return self._all.unsupported
+
+    def apart(self) -> Report:
+        """Return an empty report with the options and the budget of this one.
+
+        It is for another file, which may be faulty without this one being so.
+        """
+        shared = self._all
+        return Report(
+            budget=shared.budget,
+            strict=shared.strict,
+            lenient=shared.lenient,
+            swapped_limits=shared.swapped_limits,
+        )
 
     def hint(self, name: str, known: Iterable[str]) -> str:
         """Return the sentence that names the nearest known name, or nothing.

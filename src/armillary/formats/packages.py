@@ -3,7 +3,8 @@
 - Of ROS: the folder above the file that holds a `package.xml` of that name; those in
   `AMENT_PREFIX_PATH`, as `share/name`; those in and below `ROS_PACKAGE_PATH`.
 - Of Gazebo: the folder of that name above the file that holds a `model.config`; those
-  in `GZ_SIM_RESOURCE_PATH`, `IGN_GAZEBO_RESOURCE_PATH` and `GAZEBO_MODEL_PATH`.
+  in `GZ_SIM_RESOURCE_PATH`, `IGN_GAZEBO_RESOURCE_PATH`, `GAZEBO_MODEL_PATH` and
+  `SDF_PATH`.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ _MODEL_PATHS: Final = (
     "GZ_SIM_RESOURCE_PATH",
     "IGN_GAZEBO_RESOURCE_PATH",
     "GAZEBO_MODEL_PATH",
+    "SDF_PATH",
 )
 _NAME: Final = re.compile(rb"<name>\s*([A-Za-z0-9_.-]+)\s*</name>")
 _IGNORE: Final = ("CATKIN_IGNORE", "COLCON_IGNORE")

@@ -190,7 +190,10 @@ class Program(
             if content.pop("version", None) != 1:
                 raise FormatError("This program is of another version than 1.")
             return msgspec.convert(content, cls)
-        except (msgspec.DecodeError, ModelError, ShapeError, UnknownName) as error:
+        except (
+            *(msgspec.DecodeError, UnicodeDecodeError),
+            *(ModelError, ShapeError, UnknownName),
+        ) as error:
             raise FormatError(
                 f"This JSON is not a program: {str(error).rstrip('.')}."
             ) from error

@@ -191,7 +191,10 @@ class Inertias:
         if key not in self._known:
             self._known[key] = None
             surface = self._surface(asset, geom)
-            if surface is not None:
+            if surface is not None and not np.isfinite(surface[0]).all():
+                message = f"{asset.element.label} has a vertex that is too large"
+                self._report.error(asset.element.place, "bad-mesh", message)
+            elif surface is not None:
                 vertices, faces = surface
                 if mode == CONVEX or not len(faces):
                     faces = convex_hull(vertices)
@@ -234,8 +237,9 @@ class Inertias:
 
 def _placed(vertices: Array, asset: MeshAsset) -> Array:
     """Return vertices of a file, in single precision, in the frame of the mesh."""
-    single = vertices.astype(np.float32).astype(np.float64) * np.array(asset.scale)
-    return single @ np.array(asset.pose.rotation).T + np.array(asset.pose.position)
+    with np.errstate(all="ignore"):  # what is too large is found after this
+        single = vertices.astype(np.float32).astype(np.float64) * np.array(asset.scale)
+        return single @ np.array(asset.pose.rotation).T + np.array(asset.pose.position)
 
 
 def _scaled(inertia: SpatialInertia, factor: float) -> SpatialInertia:

@@ -15,6 +15,7 @@ from typing import Any, Final
 from armillary.formats.diagnostic import Report
 from armillary.formats.elements import TEXT, ElementTable, Row, numbers
 from armillary.formats.mjcf.document import MAIN, MjcfDocument
+from armillary.formats.planar_loops import opened
 from armillary.formats.xml import Element, tag
 from armillary.model.link_poses import poses_of
 from armillary.model.loops.equations import PlacedLoop
@@ -164,21 +165,9 @@ def lengths_at_zero(cell: Workcell) -> list[float]:
 
     Those of manipulators come first; joints that follow others are at zero, too.
     """
-    opened = cell.replace(
-        loops=(),
-        manipulators=tuple(
-            each.replace(
-                loops=(),
-                coupled_limits=(),
-                links=tuple(
-                    link.replace(coupling=None, passive=False) for link in each.links
-                ),
-            )
-            for each in cell.manipulators
-        ),
-    )
-    tree = Tree.of(opened)
-    q = [0.0] * len(opened.joint_names)
+    free = opened(cell)
+    tree = Tree.of(free)
+    q = [0.0] * len(free.joint_names)
 
     def length(loop: PlacedLoop) -> float:
         (pose,) = poses_of(tree, q, [loop.b], loop.a)

@@ -24,6 +24,7 @@ from armillary.formats.mjcf.rules import DefaultPairs, is_pivot
 from armillary.formats.mjcf.trees import BASE, ENVIRONMENT
 from armillary.formats.mjcf.write_sections import SectionWriter
 from armillary.formats.mjcf.write_shapes import TYPES, GeomWriter
+from armillary.formats.planar_loops import with_pins
 from armillary.formats.xml import Element, tag, to_text
 from armillary.formats.xml.write import Value
 from armillary.model.collision_pairs import CollisionPairs
@@ -91,7 +92,7 @@ def write(cell: Workcell, report: Report) -> bytes:
         message = "the cell has no manipulator; a model needs a body"
         report.error(NOWHERE, "no-links", message)
         report.raise_if_errors()
-    root = _MjcfExport(cell, report).root()
+    root = _MjcfExport(with_pins(cell, turns=False), report).root()
     report.raise_if_errors()
     return to_text(root).encode()
 

@@ -122,6 +122,7 @@ ELEMENTS: Final = Elements[Report](
         "inertial",
         Row("auto", BOOL, default=False),
         _child("mass", NUMBER, default=1.0, always=True),
+        _child("density", NUMBER, default=None),
     ),
     ElementTable(
         "inertia",
@@ -135,7 +136,12 @@ ELEMENTS: Final = Elements[Report](
         ),
     ),
     ElementTable("visual", Row("name", TEXT, default=""), _AS),
-    ElementTable("collision", Row("name", TEXT, default=""), _AS),
+    ElementTable(
+        "collision",
+        Row("name", TEXT, default=""),
+        _AS,
+        _child("density", NUMBER, default=None),
+    ),
     ElementTable("geometry"),
     ElementTable("box", _child("size", _THREE), makes=Box),
     ElementTable("sphere", _RADIUS, makes=Sphere),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -12,9 +13,11 @@ from armillary.errors import FormatError, quote
 from armillary.formats.diagnostic import Diagnostic, Place, Report
 from armillary.formats.files import read_bytes
 from armillary.formats.geometry import MeshFinder
+from armillary.formats.mesh.files import MeshFiles
 from armillary.formats.paths import Roots
 from armillary.formats.sdf.elements import ELEMENTS
 from armillary.formats.xml import Element, parse
+from armillary.formats.xml.parse import first_tag
 from armillary.limits import FILE_SIZE, MANIFEST_SIZE, SDF_ELEMENTS, SDF_FILES
 
 __all__ = ["NEWEST", "ROOTS", "SdfFile", "SdfFiles", "Version"]
@@ -57,14 +60,24 @@ class SdfFile:
 class SdfFiles:
     """Reads each file once, and finds what they refer to."""
 
-    def __init__(self, data: bytes, path: str, roots: Roots, report: Report) -> None:
+    def __init__(
+        self,
+        data: bytes,
+        path: str,
+        roots: Roots,
+        report: Report,
+        of_urdf: Callable[[bytes, str, Roots, Report], bytes],
+    ) -> None:
         """Read the first file.
+
+        of_urdf: Return the SDF of a URDF that is included, see `urdf_as_sdf`.
 
         Raises:
             FormatError: It is not XML, or too large.
         """
         self._roots = roots
         self._report = report
+        self._of_urdf = of_urdf
         self._meshes = MeshFinder(roots, report)
         self._by_path: dict[str, SdfFile] = {}
         self._bytes = len(data)
@@ -137,6 +150,9 @@ class SdfFiles:
             try:
                 data = read_bytes(real, FILE_SIZE.most - self._bytes)
                 self._bytes += len(data)
+                if first_tag(data) == "robot":
+                    data = self._of_urdf(data, path, self._roots, self._report)
+                    path = f"{path} as SDF"
                 view = self._report.tolerating("what is included is left out")
                 self._by_path[real] = self._parsed(data, path, view)
             except FormatError as error:
@@ -194,6 +210,10 @@ class SdfFiles:
         return self._look(f"{uri}/{name}", file, place)
 
     # Meshes
+
+    def mesh_files(self) -> MeshFiles:
+        """Return what reads meshes as `mesh` refers to them."""
+        return MeshFiles(self.first.folder, roots=self._roots)
 
     def mesh(self, reference: str, file: SdfFile, place: Place) -> str:
         """Return a reference to a mesh as the first file would write it.

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from armillary.formats.diagnostic import Report, Severity
+import msgspec
+
+from armillary.errors import FormatError, ModelError
+from armillary.formats.diagnostic import Place, Report, Severity
 from armillary.formats.geometry import (
     GeometryReader,
     Looks,
     clipped_colour,
     half_space,
 )
-from armillary.formats.inertia import placed_inertia
+from armillary.formats.inertia import placed_inertia, possible_inertia
+from armillary.formats.mesh.files import MeshFiles
 from armillary.formats.numbers import has_direction
 from armillary.formats.sdf.elements import ELEMENTS, read_pose
 from armillary.formats.sdf.files import SdfFile, SdfFiles
@@ -21,6 +26,7 @@ from armillary.model.link import Link
 from armillary.model.shape import Colour, Shape
 from armillary.model.shapes import Box, ConvexPolyhedron
 from armillary.spatial.inertia import SpatialInertia
+from armillary.spatial.pose import Pose
 from armillary.spatial.vector import ZERO
 
 __all__ = ["LinkElement", "LinkReader"]
@@ -29,19 +35,136 @@ KEPT_OUT: Final = ("heightmap", "image")
 """Geometries that a cell cannot hold."""
 
 
+WATER: Final = 1000.0
+"""The density where none is given [kg/m^3]."""
+
+PoseInLink: TypeAlias = Callable[[str, Place], Pose | None]
+"""The pose of a frame in a link, by the name of the frame; None after an error."""
+
+
+class ShapeElement(NamedTuple):
+    """A shape as the file gives it.
+
+    Attributes:
+        shape: In the frame that its pose is relative to.
+        relative_to: The name of that frame; empty for the link.
+        place: In the file.
+        density: Of a collision [kg/m^3], if the file says one.
+    """
+
+    shape: Shape
+    relative_to: str
+    place: Place
+    density: float | None
+
+    def in_link(self, pose: PoseInLink) -> Shape | None:
+        """Return the shape in its link; None after an error."""
+        if not self.relative_to:
+            return self.shape
+        X_LF = pose(self.relative_to, self.place)
+        if X_LF is None:
+            return None
+        return msgspec.structs.replace(self.shape, pose=X_LF @ self.shape.pose)
+
+
+class AutoInertia(NamedTuple):
+    """What `<inertial auto="true">` says: that collisions fill the link evenly.
+
+    Attributes:
+        density: Of collisions that say none [kg/m^3].
+        mass: Of all [kg]; without it the densities count.
+        all_shapes: How many collisions the file has.
+        place: In the file.
+        meshes: What reads the meshes of collisions.
+    """
+
+    density: float
+    mass: float | None
+    all_shapes: int
+    place: Place
+    meshes: MeshFiles
+
+    def of(self, shapes: Sequence[tuple[Shape, float]]) -> SpatialInertia:
+        """Return the inertia about the origin of the link.
+
+        shapes: In the link, each with its density.
+
+        Raises:
+            ModelError: There are none, one is left out, or they have no volume.
+            FormatError: A mesh cannot be read.
+        """
+        if not shapes:
+            raise ModelError("There is none to compute it from.")
+        if len(shapes) < self.all_shapes:
+            raise ModelError("One of them is left out.")
+        total = self._filled(shapes, 1.0)
+        if self.mass is None:
+            return total
+        if total.mass == 0.0:
+            raise ModelError("They have no volume.")
+        return self._filled(shapes, self.mass / total.mass)
+
+    def _filled(
+        self, shapes: Sequence[tuple[Shape, float]], factor: float
+    ) -> SpatialInertia:
+        total = SpatialInertia.zero()
+        for shape, density in shapes:
+            alone = Link(name="link", collisions=(shape,))
+            total += alone.inertia_of_shapes(density * factor, meshes=self.meshes)
+        return total
+
+
 @dataclass(frozen=True, slots=True)
 class LinkElement:
     """A link as the file gives it.
 
     Attributes:
-        link: Its body.
+        label: What messages call it.
+        inertia: As the file gives it, if it does.
+        auto: How it is computed instead.
+        visuals: What is seen.
+        collisions: What touches.
         self_collide: Whether it says that it is tested with others of its model.
         named: Its name in the cell, if the file says another one than in SDF.
     """
 
-    link: Link
+    label: str
+    inertia: SpatialInertia | None
+    auto: AutoInertia | None
+    visuals: tuple[ShapeElement, ...]
+    collisions: tuple[ShapeElement, ...]
     self_collide: bool
     named: str
+
+    def body(self, name: str, pose: PoseInLink, report: Report) -> Link:
+        """Return the body, its shapes in the frame of the link.
+
+        name: Of the link.
+        """
+        placed = [(each, each.in_link(pose)) for each in self.collisions]
+        collisions = [(e, shape) for e, shape in placed if shape is not None]
+        visuals = [each.in_link(pose) for each in self.visuals]
+        inertia, auto = self.inertia, self.auto
+        if auto is not None:
+            tolerant = report.tolerating("its inertia is left out")
+            filled = [
+                (shape, auto.density if each.density is None else each.density)
+                for each, shape in collisions
+            ]
+            try:
+                computed = auto.of(filled)
+            except (FormatError, ModelError) as error:
+                why = str(error).removesuffix(".").replace("\n  ", " ")
+                message = f"{self.label} has no inertia by its collisions: {why}"
+                tolerant.error(auto.place, "bad-inertia", message)
+            else:
+                inertia = possible_inertia(computed, auto.place, self.label, tolerant)
+        return Link(
+            name=name,
+            inertia=inertia,
+            visuals=tuple(shape for shape in visuals if shape is not None),
+            collisions=tuple(shape for _, shape in collisions),
+        )
 
 
 class LinkReader:
@@ -53,6 +176,7 @@ class LinkReader:
         self._tolerant = report.tolerating("the shape is left out")
         self._file = files.first
         self._is_visual = False
+        self._meshes = files.mesh_files()
         lost = dict.fromkeys(KEPT_OUT, self._left_out)
         self._geometry = GeometryReader(
             ELEMENTS,
@@ -65,19 +189,23 @@ class LinkReader:
         """Return what a `<link>` says."""
         self._file = file
         tolerant = self._report.tolerating("its inertia is left out")
-        link = Link(
-            name=element.attributes.get("name", ""),
-            inertia=self._inertia(element, tolerant),
+        inertial = element.first_child("inertial", tolerant)
+        inertia = self._inertia(element, inertial, tolerant)
+        fields = ELEMENTS.read(element, self._report)
+        return LinkElement(
+            label=element.label,
+            inertia=inertia if isinstance(inertia, SpatialInertia) else None,
+            auto=inertia if isinstance(inertia, AutoInertia) else None,
             visuals=self._shapes(element, "visual"),
             collisions=self._shapes(element, "collision"),
+            self_collide=bool(fields["self_collide"]),
+            named=fields["as_"] or "",
         )
-        fields = ELEMENTS.read(element, self._report)
-        named = fields["as_"] or ""
-        return LinkElement(link, bool(fields["self_collide"]), named)
 
-    def _inertia(self, link: Element, report: Report) -> SpatialInertia | None:
+    def _inertia(
+        self, link: Element, inertial: Element | None, report: Report
+    ) -> SpatialInertia | AutoInertia | None:
         """Return the inertia about the link's origin, None without one."""
-        inertial = link.first_child("inertial", report)
         if inertial is None:
             return None
         faults = report.faults
@@ -85,9 +213,17 @@ class LinkReader:
         X_LC = read_pose(inertial, report).pose
         moments = inertial.first_child("inertia", report)
         if fields["auto"]:
-            what = "an inertia that is computed from shapes (<inertial auto>)"
-            report.unsupported.add(what, inertial.place)
-            return None
+            if report.faults > faults:
+                return None
+            mass = fields["mass"] if inertial.children_named("mass") else None
+            density = WATER if fields["density"] is None else fields["density"]
+            return AutoInertia(
+                density=density,
+                mass=mass,
+                all_shapes=len(link.children_named("collision")),
+                place=inertial.place,
+                meshes=self._meshes,
+            )
         place = inertial.place if moments is None else moments.place
         values = ELEMENTS["inertia"].read(moments or Element("inertia"), report)
         if report.faults > faults or fields["mass"] is None:
@@ -100,18 +236,19 @@ class LinkReader:
 
     # Shapes
 
-    def _shapes(self, link: Element, kind: str) -> tuple[Shape, ...]:
+    def _shapes(self, link: Element, kind: str) -> tuple[ShapeElement, ...]:
         self._is_visual = kind == "visual"
         shapes = [self._shape(element) for element in link.children_named(kind)]
         return tuple(shape for shape in shapes if shape is not None)
 
-    def _shape(self, element: Element) -> Shape | None:
+    def _shape(self, element: Element) -> ShapeElement | None:
         report = self._tolerant
         faults = report.faults
         fields = ELEMENTS.read(element, report)
+        pose, relative_to = read_pose(element, report)
         looks: Looks = {
             "name": fields["name"] if fields["as_"] is None else fields["as_"],
-            "pose": read_pose(element, report).pose,
+            "pose": pose,
             "colour": self._colour(element) if self._is_visual else None,
         }
         geometry = element.first_child("geometry", report)
@@ -124,7 +261,10 @@ class LinkReader:
         if geometry.children_named("empty"):
             return None
         shape = self._geometry.read(element, geometry, looks)
-        return shape if report.faults == faults else None
+        if shape is None or report.faults != faults:
+            return None
+        density = None if self._is_visual else fields["density"]
+        return ShapeElement(shape, relative_to, element.place, density)
 
     def _mesh_file(self, file: str, element: Element) -> str:
         if element.children_named("submesh"):

@@ -240,8 +240,22 @@ class PartBuilder:
         ]
 
     def _body(self, node: SdfNode) -> Link:
-        name = self.names.of_link[node]
-        return msgspec.structs.replace(node.body.link, name=name)
+        def pose(name: str, place: Place) -> Pose | None:
+            path = node.scope.path(name, node.model_frame)
+            if path is None:
+                message = (
+                    f"{node.scope.label} has no frame {quote(name)}, which a shape of "
+                    f"{node.label} is relative to"
+                )
+                view = self._report.tolerating("the shape is left out")
+                hint = view.hint(name, node.scope.nodes)
+                view.error(place, "unknown-frame", message, hint=hint)
+                return None
+            if path:
+                return self._pose(path[-1], node)
+            return self._frames.in_scope(node).inverse()
+
+        return node.body.body(self.names.of_link[node], pose, self._report)
 
     def _with_frames(self, link: Link) -> Link:
         frames = self._extra.get(link.name)

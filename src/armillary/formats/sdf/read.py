@@ -7,7 +7,7 @@ from typing import Final
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report, Severity
-from armillary.formats.format import ReadOptions
+from armillary.formats.format import ReadOptions, later
 from armillary.formats.sdf.cells import SdfCellBuilder
 from armillary.formats.sdf.files import SdfFiles
 from armillary.formats.sdf.links import LinkReader
@@ -36,14 +36,12 @@ FOREIGN: Final = {
         *("velocity_decay", "projector", "audio_sink", "audio_source", "battery"),
         *("light", "particle_emitter", "plugin", "damping"),
     ),
-    "inertial": ("density", "auto_inertia_params", "fluid_added_mass"),
+    "inertial": ("auto_inertia_params", "fluid_added_mass"),
     "joint": ("physics", "sensor", "plugin"),
     "axis": ("initial_position",),
     "axis2": ("initial_position",),
     "limit": ("stiffness", "dissipation"),
-    "collision": (
-        *("laser_retro", "max_contacts", "density", "auto_inertia_params", "surface"),
-    ),
+    "collision": (*("laser_retro", "max_contacts", "auto_inertia_params", "surface"),),
     "visual": (*("cast_shadows", "laser_retro", "visibility_flags", "meta", "plugin"),),
     "material": (
         *("script", "shader", "render_order", "lighting", "specular", "shininess"),
@@ -61,7 +59,8 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     Raises:
         FormatError: With all diagnostics, if the file is faulty.
     """
-    files = SdfFiles(data, path, options.roots, report)
+    of_urdf = later("sdf.included_urdf", "urdf_as_sdf")
+    files = SdfFiles(data, path, options.roots, report, of_urdf)
     report.raise_if_errors()
     models = ModelReader(files, LinkReader(files, report), report)
     world, name = _world(files, models, path, report)

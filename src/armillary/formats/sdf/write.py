@@ -13,6 +13,7 @@ from armillary.formats.inertia import central_inertia
 from armillary.formats.joint_axis import HELD_BY_LINES
 from armillary.formats.names import FreeNames
 from armillary.formats.open_loops import report_open_loops
+from armillary.formats.planar_loops import with_pins
 from armillary.formats.sdf.elements import (
     ELEMENTS,
     NAMESPACE,
@@ -84,7 +85,7 @@ def write(cell: Workcell, report: Report) -> bytes:
     A cell without manipulators is an empty world. Raises FormatError for a cell with a
     joint that SDF cannot hold.
     """
-    writer = _SdfWriter(cell, report)
+    writer = _SdfWriter(with_pins(cell, turns=True), report)
     text = to_text(writer.document())
     report.raise_if_errors()
     return text.encode()

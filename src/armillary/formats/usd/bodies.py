@@ -42,7 +42,7 @@ def inertia_of(scene: StagePrims, path: str, link: Link) -> SpatialInertia | Non
     tolerant = scene.report.tolerating("it is left out")
     if not (0.0 <= mass < math.inf and 0.0 <= density < math.inf):
         message = f"the mass or density of {prim.label} is negative or infinite"
-        tolerant.error(scene.place, "bad-inertia", message)
+        tolerant.error(scene.at(prim.path), "bad-inertia", message)
         return None
     moments = _moments(scene, prim)
     centre = _centre(scene, prim)
@@ -54,11 +54,13 @@ def inertia_of(scene: StagePrims, path: str, link: Link) -> SpatialInertia | Non
         R = np.array(turn.rotation)
         about = R @ np.diag(moments) @ R.T
         central = SpatialInertia.from_centre(mass, ZERO, (about + about.T) / 2.0)
-        possible = possible_inertia(central, scene.place, prim.label, scene.report)
+        possible = possible_inertia(
+            central, scene.at(prim.path), prim.label, scene.report
+        )
         if possible is None:
             return None
         moved = possible.transformed(Pose.translation(*(centre or ZERO)))
-        return possible_inertia(moved, scene.place, prim.label, scene.report)
+        return possible_inertia(moved, scene.at(prim.path), prim.label, scene.report)
     return _of_shapes(scene, prim, link, mass, density, centre)
 
 
@@ -102,7 +104,7 @@ def _of_shapes(
         what = "a density" if mass == 0.0 else "a mass without moments of inertia"
         scene.report.unsupported.add(
             f"{what} of a body whose shapes are not all simple ones",
-            scene.place,
+            scene.at(prim.path),
             Severity.WARNING,
         )
         return None

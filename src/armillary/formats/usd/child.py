@@ -387,7 +387,8 @@ def main() -> None:
         answers.write(json.dumps(fields) + "\n")
         answers.flush()
 
-    OF_CONFINED["confine"](request["memory"], request["folders"])
+    confine = OF_CONFINED["confine"]
+    confine(request["memory"], request["folders"], request["seconds"])
     try:
         layers = walked(request["path"], ask, request["layers"])
         stage = composed(layers[0], request["variants"])

@@ -128,10 +128,12 @@ def read_joints(scene: StagePrims) -> list[StageJoint]:
     for prim in scene.report.bounded(prims):
         if prim.type not in KINDS:
             if prim.type.startswith("Phys"):
-                scene.report.unsupported.add(f"a {prim.type}", scene.place)
+                scene.report.unsupported.add(f"a {prim.type}", scene.at(prim.path))
             continue
         if prim.values.get("physics:jointEnabled") is False:
-            scene.report.unsupported.add("a joint that is not enabled", scene.place)
+            scene.report.unsupported.add(
+                "a joint that is not enabled", scene.at(prim.path)
+            )
             continue
         joint = _JointReader(scene, prim).joint()
         if joint is not None:
@@ -159,7 +161,7 @@ class _JointReader:
             target = found[0] if found else ""
             if target and target not in scene.prims:
                 scene.report.tolerating("the joint is left out").error(
-                    scene.place,
+                    scene.at(prim.path),
                     "unknown-body",
                     f"{end} of joint {prim.label} is <{target}>, which is not there",
                     hint=scene.report.hint(target, scene.prims),
@@ -170,7 +172,7 @@ class _JointReader:
         if bodies[0] == bodies[1]:
             what = f"on one body, <{bodies[0]}>" if bodies[0] else "on no body"
             scene.report.tolerating("it is left out").error(
-                scene.place,
+                scene.at(prim.path),
                 "same-body",
                 f"both ends of joint {prim.label} are {what}",
                 hint="Apply PhysicsRigidBodyAPI to the bodies that it joins.",
@@ -232,7 +234,7 @@ class _JointReader:
                 if low == high and low > 0.0:
                     return replace(joint, length=low * scene.metres, is_loop=True)
                 what = "a distance joint whose least and greatest distance differ"
-                scene.report.unsupported.add(what, scene.place)
+                scene.report.unsupported.add(what, scene.at(prim.path))
                 return None
             case "free":
                 return self._generic(joint)
@@ -244,7 +246,9 @@ class _JointReader:
         for name in ("physics:coneAngle0Limit", "physics:coneAngle1Limit"):
             if self._scene.number(self._prim, name, -1.0) >= 0.0:
                 what = "the cone that limits a spherical joint"
-                self._scene.report.unsupported.add(what, self._scene.place)
+                self._scene.report.unsupported.add(
+                    what, self._scene.at(self._prim.path)
+                )
                 return
 
     def _single(self, *, slides: bool) -> Freedom | None:
@@ -252,7 +256,7 @@ class _JointReader:
         axis = self._scene.text(self._prim, "physics:axis", "X")
         if axis not in AXES:
             self._scene.report.error(
-                self._scene.place,
+                self._scene.at(self._prim.path),
                 "zero-axis",
                 f"the axis of joint {self._prim.label} is {quote(axis)}, not X, Y or Z",
             )
@@ -291,7 +295,7 @@ class _JointReader:
         except ModelError as error:
             message = f"joint {self._prim.label}: {str(error).removesuffix('.')}"
             view = self._scene.report.tolerating("its limits and losses are left out")
-            view.error(self._scene.place, "bad-drive", message)
+            view.error(self._scene.at(self._prim.path), "bad-drive", message)
             limits = Limits(lower=lower, upper=upper)
             return Freedom(
                 axis=axis, slides=slides, limits=limits, dynamics=NO_DYNAMICS
@@ -306,7 +310,7 @@ class _JointReader:
         if chosen:
             view = report.tolerating(SWAPPED_LIMITS[chosen])
         view.error(
-            self._scene.place,
+            self._scene.at(self._prim.path),
             "swapped-limits",
             f"joint {self._prim.label} has its lower limit above the upper one",
             hint="Swap them if that is meant.",
@@ -345,7 +349,7 @@ class _JointReader:
         armature = armature or scene.number(prim, "physxJoint:armature", 0.0)
         if scene.number(prim, "physxJoint:jointFriction", 0.0):
             what = "physxJoint:jointFriction, which has no unit of effort"
-            scene.report.unsupported.add(what, scene.place)
+            scene.report.unsupported.add(what, scene.at(prim.path))
         values = {
             "motor_inertia": armature * (scene.kilograms if slides else self._torque),
             "damping": scene.number(prim, "newton:damping", 0.0) * effort / unit,
@@ -362,7 +366,7 @@ class _JointReader:
         effort = self._force if slides else self._torque
         start = f"drive:{instance}:physics:"
         if scene.text(prim, f"{start}type") == "acceleration":
-            scene.report.unsupported.add("the type of a drive", scene.place)
+            scene.report.unsupported.add("the type of a drive", scene.at(prim.path))
         return Gains(
             stiffness=scene.number(prim, f"{start}stiffness", 0.0) * effort / unit,
             damping=scene.number(prim, f"{start}damping", 0.0) * effort / unit,
@@ -415,7 +419,7 @@ class _JointReader:
         kind = "" if leader is None else KINDS.get(leader.type, "")
         if kind not in SINGLE or not all(map(math.isfinite, (multiplier, offset))):
             scene.report.guessing("it is taken to move by itself").error(
-                scene.place,
+                scene.at(prim.path),
                 "unknown-joint" if leader is None else "free-mimic",
                 f"joint {prim.label} follows <{of}>, no joint of one coordinate",
                 hint=scene.report.hint(of, scene.prims),
@@ -445,7 +449,7 @@ class _JointReader:
             freedoms.append(self._freedom(instance, instance[-1], slides, names))
         if len(freedoms) == 6:
             what = "a joint that leaves all six directions free"
-            self._scene.report.unsupported.add(what, self._scene.place)
+            self._scene.report.unsupported.add(what, self._scene.at(self._prim.path))
             return None
         gains = None
         if len(freedoms) == 1:

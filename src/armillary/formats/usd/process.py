@@ -39,6 +39,8 @@ __all__ = [
 ]
 
 CHILD: Final = str(Path(__file__).with_name("child.py"))
+PATIENCE: Final = 3
+"""How many times longer than it computes a process may take: others compute, too."""
 
 
 # To import the library takes far longer than to read most stages, so that one process
@@ -271,10 +273,11 @@ def _talk(
         "variants": dict(variants),
         "meshes": with_meshes,
         "memory": budget.most(USD_MEMORY),
+        "seconds": budget.most(USD_SECONDS),
         "prims": budget.most(USD_PRIMS),
         "layers": budget.most(USD_LAYERS),
     }
-    end = time.monotonic() + budget.most(USD_SECONDS)
+    end = time.monotonic() + PATIENCE * budget.most(USD_SECONDS)
     process = _process()
     try:
         while True:

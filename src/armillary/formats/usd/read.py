@@ -55,9 +55,9 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     Raises:
         FormatError: With all diagnostics, if the stage is faulty.
     """
-    del data  # the library reads the file itself, in a process of its own
+    # The library reads the file itself, in a process of its own.
     stage = stage_record(path, options.roots, options.arguments, report)
-    scene = StagePrims(stage, path, report)
+    scene = StagePrims(stage, path, report, data)
     cell = _StageReader(scene, path).cell()
     report.raise_if_errors()
     return cell
@@ -239,7 +239,7 @@ class _StageReader:
         self, tree: BodyTree, joints: Sequence[StageJoint]
     ) -> Manipulator | None:
         links = self._coupled(tree, joints)
-        place = self._scene.place
+        place = self._scene.at(tree.root)
         properties: list[Property] = []
         for link, joint in tree.gains.items():
             gains = joint.gains
@@ -270,7 +270,7 @@ class _StageReader:
         except ModelError as error:
             message = f"{tree.name}: {error}".removesuffix(".")
             view = self._report.guessing(OPEN)
-            view.error(self._scene.place, "bad-loop", message)
+            view.error(place, "bad-loop", message)
             return made
 
     def _coupled(self, tree: BodyTree, joints: Sequence[StageJoint]) -> list[Link]:
@@ -283,7 +283,7 @@ class _StageReader:
         kept = list(joints)
         for cycle in cycles(leaders):
             self._report.guessing("it is taken to move by itself").error(
-                self._scene.place,
+                self._scene.at(cycle[0]),
                 "mimic-cycle",
                 f"joint <{cycle[0]}> mimics itself over {len(cycle)} joints",
                 hint="Let one of them move by itself.",
@@ -293,7 +293,7 @@ class _StageReader:
             if joint.mimic is not None and joint.mimic.of not in tree.joint_of:
                 message = f"joint <{joint.path}> follows one that is not in its tree"
                 view = self._report.guessing("it is taken to move by itself")
-                view.error(self._scene.place, "unknown-joint", message)
+                view.error(self._scene.at(joint.path), "unknown-joint", message)
         return with_couplings(tree.links, kept, tree.joint_of)
 
     def _mount(self, tree: BodyTree, made: Manipulator) -> None:

@@ -107,13 +107,13 @@ def _add_group(
     prim = scene.prims[path]
     for name in ("physics:invertFilteredGroups", "physics:mergeGroup"):
         if prim.values.get(name):
-            scene.report.unsupported.add(name, scene.place, Severity.WARNING)
+            scene.report.unsupported.add(name, scene.at(path), Severity.WARNING)
     own = prim.targets.get("collection:colliders:includes", ())
     for target in prim.targets.get("physics:filteredGroups", ()):
         other = scene.prims.get(target)
         if other is None:
             scene.report.tolerating("it is left out").error(
-                scene.place,
+                scene.at(path),
                 "unknown-group",
                 f"group <{path}> filters <{target}>, which is not there",
                 hint=scene.report.hint(target, scene.prims),

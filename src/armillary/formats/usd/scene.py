@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Place, Report, Severity
+from armillary.formats.usd.prim_lines import prim_lines
 from armillary.formats.usd.process import PrimRecord, StageRecord
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.rotation import nearest_rotation
@@ -126,11 +127,14 @@ class StagePrims:
     """The prims of a stage by their paths.
 
     path: The file, for messages.
-
+    data: Its bytes; of text, messages say the line of a prim.
     """
 
-    def __init__(self, stage: StageRecord, path: str, report: Report) -> None:
+    def __init__(
+        self, stage: StageRecord, path: str, report: Report, data: bytes = b""
+    ) -> None:
         self.place: Final = Place(path)
+        self._data = data
         self.report: Final = report
         self._values = {p.path: _AskedValues(p.values) for p in stage.prims if p.values}
         self.prims: Final = {
@@ -160,12 +164,25 @@ class StagePrims:
             path for path, prim in self.prims.items() if has_schema(prim, ROOT)
         }
 
+    @cached_property
+    def _lines(self) -> dict[str, int]:
+        return prim_lines(self._data)
+
+    def at(self, path: str) -> Place:
+        """Return the location of a prim.
+
+        Its line is where the file declares it, or else the nearest prim above: what
+        stands in other layers, or in one that is not text, has none.
+        """
+        line = next((self._lines[p] for p in self.above(path) if p in self._lines), 0)
+        return Place(self.place.path, line, part=path)
+
     def report_unread(self) -> None:
         """Report the attributes of physics that nothing has asked for."""
         for path, values in self._values.items():
             for name in values.unread():
                 what = f"{quote(name)} of a {self.prims[path].type or 'prim'}"
-                self.report.unsupported.add(what, self.place, Severity.NOTE)
+                self.report.unsupported.add(what, self.at(path), Severity.NOTE)
 
     def _unit(self, name: str, value: float) -> float:
         if 1e-9 <= value <= 1e9:
@@ -199,7 +216,7 @@ class StagePrims:
             numbers = np.array(given).reshape(3, 4)
             if not (np.abs(numbers) <= LARGEST).all():
                 self.report.error(
-                    self.place,
+                    self.at(path),
                     "bad-number",
                     f"the pose of <{path}> holds a number that is not finite, or too "
                     "large",
@@ -216,7 +233,7 @@ class StagePrims:
             if 0.0 in placed.scale:
                 self.report.tolerating(
                     "its axes are taken as those of the world"
-                ).error(self.place, "zero-scale", f"<{path}> is scaled by 0")
+                ).error(self.at(path), "zero-scale", f"<{path}> is scaled by 0")
             self._placed[path] = placed
         return self._placed[path]
 
@@ -296,7 +313,7 @@ class StagePrims:
 
     def _refuse(self, prim: PrimRecord, name: str, value: object) -> None:
         self.report.error(
-            self.place,
+            self.at(prim.path),
             "bad-number",
             f"{name} of {prim.label} is {str(value)[:60]}",
             hint="Correct it in the stage.",

@@ -89,7 +89,7 @@ class PrimShapes:
         if prim.type not in self._makers:
             if touches or is_drawn:
                 what = f"a {prim.type} of the stage"
-                scene.report.unsupported.add(what, scene.place)
+                scene.report.unsupported.add(what, scene.at(prim.path))
             return None, None
         inverse = scene.pose(link).inverse() if link else IDENTITY
         frame = Affine(np.array(inverse.rotation), np.array(inverse.position))
@@ -108,7 +108,7 @@ class PrimShapes:
         }
         if 0.0 in placed.scale:
             message = f"{prim.label} is scaled by 0"
-            self._report.error(self._scene.place, "zero-scale", message)
+            self._report.error(self._scene.at(prim.path), "zero-scale", message)
             return None
         try:
             if prim.type == "Mesh":
@@ -120,7 +120,7 @@ class PrimShapes:
             shape = self._makers[prim.type](prim, placed, looks, touches)
         except ModelError as error:
             message = f"{prim.label} is not a shape: {error}".removesuffix(".")
-            self._report.error(self._scene.place, "bad-shape", message)
+            self._report.error(self._scene.at(prim.path), "bad-shape", message)
             return None
         return shape
 
@@ -253,7 +253,7 @@ class PrimShapes:
         scene = self._scene
         if not prim.has_points:
             scene.report.unsupported.add(
-                "a mesh without points", scene.place, Severity.NOTE
+                "a mesh without points", scene.at(prim.path), Severity.NOTE
             )
             return None
         approximation = scene.text(prim, "physics:approximation", "none")
@@ -272,7 +272,7 @@ class PrimShapes:
         """Return the convex polyhedron of a shape that is stretched."""
         if not isinstance(shape, Primitive) or isinstance(shape, HalfSpace):
             message = f"{prim.label} is scaled too unevenly for a {prim.type}"
-            self._report.error(self._scene.place, "stretched-shape", message)
+            self._report.error(self._scene.at(prim.path), "stretched-shape", message)
             return None
         size = float(np.abs(shape.triangles(1.0).vertices).max(initial=0.0))
         points = shape.triangles(max(ROUND * size, 1e-9)).vertices
@@ -282,7 +282,7 @@ class PrimShapes:
         is_round = not isinstance(shape, Box)
         if is_round:
             self._scene.report.note(
-                self._scene.place,
+                self._scene.at(prim.path),
                 "stretched-shape",
                 f"{prim.label} is a {prim.type} with unequal scales; it becomes a "
                 "convex polyhedron",

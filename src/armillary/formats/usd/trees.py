@@ -159,7 +159,7 @@ class TreeBuilder:
         for path in self._bodies:  # those that only distance joints hold
             if path not in self._hung:
                 self._scene.report.unsupported.add(
-                    "that a body moves freely, which a loop holds", self._scene.place
+                    "that a body moves freely, which a loop holds", self._scene.at(path)
                 )
                 self._hang(path)
         tree.links[:] = self._ordered(tree.links)
@@ -298,7 +298,7 @@ class TreeBuilder:
             if now.approx_equal(at, LOOSE * self._size(now)):
                 return now
             what = "how a joint of several coordinates is placed, which starts at zero"
-            self._scene.report.unsupported.add(what, self._scene.place)
+            self._scene.report.unsupported.add(what, self._scene.at(joint.path))
             return at
         position = self._position(joint, steps, at, now)
         stated = self._stated(joint, position)
@@ -381,7 +381,7 @@ class TreeBuilder:
             for each, moved in zip(freedoms, moves, strict=True)
         ]
         self._scene.report.note(
-            self._scene.place,
+            self._scene.at(joint.path),
             "split-joint",
             f"joint <{joint.path}> becomes {len(named)} joints: "
             f"{', '.join(step.name for step in named)}",
@@ -414,7 +414,7 @@ class TreeBuilder:
             rest = between
         if not rest.approx_equal(IDENTITY, LOOSE * self._size(now)):
             self._scene.report.warning(
-                self._scene.place,
+                self._scene.at(joint.path),
                 "loose-joint",
                 f"the two ends of joint <{joint.path}> are apart as the stage is "
                 "placed; what the joint says counts",
@@ -434,7 +434,7 @@ class TreeBuilder:
             return position
         if abs(joint.state - position) > LOOSE:
             self._scene.report.note(
-                self._scene.place,
+                self._scene.at(joint.path),
                 "joint-state",
                 f"the state of joint <{joint.path}> is {joint.state:g}, but its bodies "
                 f"are placed at {position:g}; the state counts",
@@ -455,7 +455,7 @@ class TreeBuilder:
                 if not tree.is_fixed:
                     scene.report.unsupported.add(
                         "a joint between the world and a tree that it does not carry",
-                        scene.place,
+                        scene.at(joint.path),
                     )
                     return
                 # The base stands still, and so a frame on it is one of the world.
@@ -483,7 +483,9 @@ class TreeBuilder:
                 freedom.limits.upper
             ):
                 what = "the limits of a joint that closes a loop"
-                scene.report.unsupported.add(what, scene.place, Severity.WARNING)
+                scene.report.unsupported.add(
+                    what, scene.at(joint.path), Severity.WARNING
+                )
 
     def _end(self, joint: StageJoint, k: int, link: str, pose: Pose) -> str:
         """Return the frame at one end of a loop, a new one unless the file has it."""

@@ -1,0 +1,47 @@
+"""The lines on which a layer of USD that is text declares its prims."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+__all__ = ["prim_lines"]
+
+START: Final = b"#usda"
+_TOKEN: Final = re.compile(
+    r"""\"\"\".*?\"\"\"|\'\'\'.*?\'\'\'|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'"""
+    r"""|@@@.*?@@@|@[^@\n]*@|\#[^\n]*|[{}()\n]"""
+    r"""|\b(?:def|over|class)\b[ \t]+(?:[A-Za-z_]\w*[ \t]+)?"(?P<name>\w+)\"""",
+    re.DOTALL,
+)
+
+
+def prim_lines(data: bytes) -> dict[str, int]:
+    """Return the line of each prim that a layer declares, by its path.
+
+    data: Of the file; one that is not text has none. Prims in variants are called as
+        they are on the stage. Of a faulty file the lines may be wrong.
+    """
+    found: dict[str, int] = {}
+    if not data.startswith(START):
+        return found
+    text = data.decode("utf-8", "replace")
+    above, pending = [""], ""
+    line, round_open = 1, 0
+    for match in _TOKEN.finditer(text):
+        token, name = match.group(), match["name"]
+        if name is not None and round_open == 0:
+            pending = f"{above[-1]}/{name}"
+            found.setdefault(pending, line)
+        elif token == "(":
+            round_open += 1
+        elif token == ")":
+            round_open = max(0, round_open - 1)
+        elif token == "{" and round_open == 0:
+            # Of a variant, or a dictionary, what is inside belongs to the prim.
+            above.append(pending or above[-1])
+            pending = ""
+        elif token == "}" and round_open == 0 and len(above) > 1:
+            above.pop()
+        line += token.count("\n")
+    return found
