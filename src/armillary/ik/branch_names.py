@@ -35,7 +35,7 @@ SIGNS: Final = np.array([["plus"], ["minus"]])
 
 
 def is_numbered(form: IKMethod) -> bool:
-    """Return whether branches of a form have numbers, which say nothing along a path."""
+    """Return whether branches have numbers, which do not stay along a path."""
     if isinstance(form, HeldForm):
         return form.is_general
     return isinstance(form, GeneralForm)
