@@ -7,6 +7,7 @@ the geometry of a polar arm.
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -343,7 +344,8 @@ def test_where_what_a_search_finds_touches_all_answers_are_asked() -> None:
     rows = np.flatnonzero(others.any(axis=1))
     free = every.q[rows, others[rows].argmax(axis=1)]
     cell = axes.cell()
-    ik = cell.ik("tool", rotation="xy", avoid=AllBut(cell, free))
+    check: Any = AllBut(cell, free)
+    ik = cell.ik("tool", rotation="xy", avoid=check)
     found = ik(X[rows], search_options=ONE_START)
     assert len(rows) > 10
     assert found.success.all()

@@ -330,7 +330,7 @@ def test_a_joint_behind_a_free_axis_makes_another_arm() -> None:
 
 
 def test_a_joint_behind_a_point_makes_another_arm() -> None:
-    axes = [Z, Y, Y, X]
+    axes = np.array([Z, Y, Y, X])
     points = [[0.0, 0.0, 0.1], [0.1, 0.0, 0.2], [0.1, 0.0, 0.5], [0.3, 0.0, 0.5]]
     tool = Pose.translation(0.2, 0.1, 0.05)
     cell = arm_of_axes("RRRR", axes, points, tool=tool)
