@@ -250,9 +250,11 @@ class HeldForm:
             return sides._replace(between=list(range(len(self.held))))
         # Of a partial goal, what lies behind the others turns what is left free.
         (goal,) = problem.goals
-        samples, left, before = self._samples.copy(), list(enumerate(self.held)), 0
+        left = list(enumerate(self.held))
+        samples, before = self._samples.copy(), 0
         while before != len(left):  # one outside may hide the next
-            before, tried, left = len(left), left, []
+            before, tried = len(left), left
+            left = list[tuple[int, int]]()
             for place, k in tried:
                 q, q0 = samples.copy(), samples.copy()
                 q[:, k], q0[:, k] = self._samples[0, k], problem.home[k]
