@@ -64,7 +64,7 @@ WITHOUT_ROWS: Mapping[str, str] = {
         with_collisions with_parameters
     """,
     "ik.": "avoiding cell closed closed_given path why_not_closed",
-    "differential_ik.": "for_purpose gain limited purpose state then",
+    "differential_ik.": "for_purpose gain limited of_one_twist purpose state then",
     "collision.": """
         approach_rates contacts edge_columns edge_proof_columns is_exact margin
         may_be_free meshes motion_columns obstacles placed rules state tables

@@ -7,6 +7,7 @@ the geometry of a polar arm.
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ Array = npt.NDArray[np.float64]
 
 POSES = 24
 STARTS = 300
+ONE_START = arm.SearchOptions(starts=1)
 LENGTH = 0.6  # how far joints slide to either side [m]
 
 
@@ -33,8 +35,10 @@ class Axes:
         self.most = np.where(self.slides, LENGTH, np.pi)
 
     def ik(self, rotation: str = "xyz") -> arm.InverseKinematics:
-        cell = arm_of_axes(self.kinds, self.axes, self.points, limit=self.most.tolist())
-        return cell.ik("tool", rotation=rotation)
+        return self.cell().ik("tool", rotation=rotation)
+
+    def cell(self) -> arm.Cell:
+        return arm_of_axes(self.kinds, self.axes, self.points, limit=self.most.tolist())
 
     def samples(self, seed: int, count: int = POSES) -> Array:
         n = len(self.kinds)
@@ -317,3 +321,48 @@ def test_arms_that_leave_infinitely_many_answers_are_refused() -> None:
     many = Axes("PPPPRR", np.eye(3)[[0, 1, 2, 0, 1, 2]], np.zeros((6, 3)))
     assert "4 joints slide" in many.ik().why_not_closed
     assert "do not slide independently" in many.ik().why_not_closed
+
+
+class AllBut:
+    """A check by which all joint positions touch but a few."""
+
+    def __init__(self, cell: arm.Cell, free: Array) -> None:
+        self.cell, self.state = cell.ik("tool").cell, cell.home
+        self._free = free
+
+    def __call__(self, q: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        apart = np.abs(np.asarray(q)[..., None, :] - self._free).max(axis=-1)
+        return apart.min(axis=-1) > 1e-6
+
+
+def test_where_what_a_search_finds_touches_all_answers_are_asked() -> None:
+    axes = small_arm()
+    plain = axes.ik("xy")
+    X = axes.poses(axes.samples(5))
+    first, every = plain(X, search_options=ONE_START), plain.all(X)
+    others = every.success & (axes.apart(every.q, first.q[:, None]) > 0.1)
+    rows = np.flatnonzero(others.any(axis=1))
+    free = every.q[rows, others[rows].argmax(axis=1)]
+    cell = axes.cell()
+    check: Any = AllBut(cell, free)
+    ik = cell.ik("tool", rotation="xy", avoid=check)
+    found = ik(X[rows], search_options=ONE_START)
+    assert len(rows) > 10
+    assert found.success.all()
+    assert np.abs(found.q - free).max() < 1e-6
+
+
+@pytest.mark.parametrize("given", [{}, {"near": 1}, {"seed": 1}, {"explain": False}])
+def test_one_target_has_the_answer_of_its_row(given: dict[str, int]) -> None:
+    axes = small_arm()
+    ik, q = axes.ik(), axes.samples(3, 8)
+    X = axes.poses(q)
+    X[::3, 0, 3] += 0.01
+    near = axes.samples(4, 8)
+    rows = ik(X, **{k: near if v else v for k, v in given.items()})  # type: ignore[arg-type]
+    assert set(rows.reason) == {Reason.SOLVED, Reason.OUT_OF_REACH}
+    for k, target in enumerate(X):
+        options = {name: near[k] if v else v for name, v in given.items()}
+        one = ik(target, **options)  # type: ignore[arg-type]
+        assert one.reason == rows.reason[k]
+        assert np.array_equal(one.q, rows.q[k])

@@ -10,6 +10,7 @@ import pytest
 import armillary as arm
 from armillary import Cell, Pose
 from armillary.errors import ModelError, ShapeError, UnknownName
+from armillary.ik.free_joint import free_joint
 from armillary.ik.reason import Reason
 from arms import TAU, arm_of_axes, turned_apart
 
@@ -288,3 +289,121 @@ def test_far_from_near_no_branch_at_any_value_is_much_nearer() -> None:
     steps = np.sqrt(((every.q - near[:, None, None]) ** 2).sum(axis=3))
     least = np.where(every.success, steps, np.inf).min(axis=(1, 2))
     assert (np.linalg.norm(found.q - near, axis=1) < 1.2 * least).all()
+
+
+def eight() -> Cell:
+    rng = np.random.default_rng(4)
+    axes, points = rng.normal(size=(8, 3)), rng.uniform(-0.4, 0.4, (8, 3))
+    return arm_of_axes("R" * 8, axes, points, tool=Pose.translation(0.1, 0.0, 0.2))
+
+
+@pytest.mark.parametrize("given", [("l6", "l7"), ("l1", "l0")])
+def test_several_joints_outside_of_the_others_share_one_form(given: Any) -> None:
+    cell = eight()
+    ik, q = cell.ik("tool"), np.random.default_rng(0).uniform(-2.0, 2.0, (6, 8))
+    values = {name: q[:, int(name[1:])] for name in given}
+    found = ik.all(cell.fk("tool")(q), redundancy=values)
+    assert len(found.branches) == 16  # of each value another arm has no names
+    assert own_error(found, q) < 1e-6
+    poses = cell.fk("tool")(found.q[found.success])
+    targets = np.repeat(cell.fk("tool")(q), found.count, axis=0)
+    assert np.abs(poses - targets).max() < 1e-9
+    assert ik.branch(q, redundancy=given).shape == (6, 1)
+
+
+def test_a_joint_behind_a_free_axis_makes_another_arm() -> None:
+    """The free axis is that of the tool, which the given joint turns."""
+    rng = np.random.default_rng(2)
+    axes, points = rng.normal(size=(6, 3)), rng.uniform(-0.4, 0.4, (6, 3))
+    cell = arm_of_axes("RRRRRR", axes, points, tool=Pose.translation(0.1, 0.0, 0.2))
+    ik, q = cell.ik("tool", rotation="xy"), rng.uniform(-2.0, 2.0, (8, 6))
+    q[:, 5] = 0.4
+    targets = cell.fk("tool")(q)
+    for name, place in (("l5", 5), ("l0", 0)):
+        found = ik.all(targets, redundancy={name: q[:, place]})
+        assert own_error(found, q) < 1e-6
+        rows, _ = np.nonzero(found.success)
+        apart = cell.fk("tool")(found.q[found.success]) - targets[rows]
+        assert np.abs(apart[:, :3, 2:]).max() < 1e-7
+    with pytest.raises(ModelError, match="fewer joints than six"):
+        ik.branch(q, redundancy=["l0"])
+
+
+def test_a_joint_behind_a_point_makes_another_arm() -> None:
+    axes = np.array([Z, Y, Y, X])
+    points = [[0.0, 0.0, 0.1], [0.1, 0.0, 0.2], [0.1, 0.0, 0.5], [0.3, 0.0, 0.5]]
+    tool = Pose.translation(0.2, 0.1, 0.05)
+    cell = arm_of_axes("RRRR", axes, points, tool=tool)
+    q = np.random.default_rng(0).uniform(-2.0, 2.0, (20, 4))
+    q[:, 3] = 0.7
+    targets = cell.fk("tool")(q)[:, :3, 3]
+    found = cell.ik("tool", rotation="").all(targets, redundancy={"l3": 0.7})
+    assert own_error(found, q) < 1e-6
+    rows, _ = np.nonzero(found.success)
+    apart = cell.fk("tool")(found.q[found.success])[:, :3, 3] - targets[rows]
+    assert np.abs(apart).max() < 1e-9
+
+
+def test_fewer_joints_than_six_are_left() -> None:
+    cell = franka()
+    ik, q = cell.ik("tool"), np.random.default_rng(0).uniform(-2.0, 2.0, (5, 7))
+    targets = cell.fk("tool")(q)
+    targets[0, 0, 3] += 0.01
+    given = {"l6": q[:, 6], "l5": q[:, 5]}
+    every = ik.all(targets, redundancy=given)
+    near = ik(targets, redundancy=given, near=q)
+    apart = turned_apart(every.q[1:], q[1:, None])
+    assert np.nanmin(apart, axis=1).max() < 1e-6
+    assert near.reason.tolist() == [Reason.OUT_OF_REACH] + 4 * [Reason.SOLVED]
+    assert turned_apart(near.q[1:], q[1:]).max() < 1e-6
+    for k, target in enumerate(targets):
+        given = {"l6": q[k, 6], "l5": q[k, 5]}
+        one = ik.all(target, redundancy=given)
+        assert np.array_equal(one.q, every.q[k], equal_nan=True)
+        assert np.array_equal(ik(target, redundancy=given, near=q[k]).q, near.q[k])
+    path = np.linspace(q[1], q[1] + 0.1, 40)
+    found = ik.path(
+        cell.fk("tool")(path),
+        start=path[0],
+        redundancy={"l6": path[:, 6], "l5": path[:, 5]},
+    )
+    assert not found.jumps.size
+    assert turned_apart(found.answer.q, path).max() < 1e-6
+
+
+def test_joints_are_given_once_and_one_is_left() -> None:
+    cell = franka()
+    ik, target = cell.ik("tool"), cell.fk("tool")(np.zeros(7))
+    with pytest.raises(ModelError, match="gives 'l6' twice"):
+        ik.all(target, redundancy={"l6": 0.0, "arm/l6": 0.1})
+    with pytest.raises(ModelError, match="gives every joint"):
+        ik.all(target, redundancy=dict.fromkeys(cell.joint_names, 0.0))
+
+
+def test_given_joints_and_moved_bases_go_together() -> None:
+    cell = Cell().add(franka().manipulators[0], bolted=False)
+    ik, q = cell.ik("tool"), np.linspace(7 * [0.3], 7 * [0.6], 30)
+    bases = np.array([Pose.translation(0.01 * k, 0.0, 0.0).matrix() for k in range(30)])
+    targets = bases @ cell.fk("tool")(q)
+    moved = {"arm": bases}
+    every = ik.all(targets, redundancy={"l6": q[:, 6]}, bases=moved)
+    assert own_error(every, q) < 1e-6
+    grid = ik.all(
+        targets[:, None], redundancy={"l6": q[:3, 6]}, bases={"arm": bases[:, None]}
+    )
+    assert np.array_equal(grid.q[1, 1], every.q[1], equal_nan=True)
+    path = ik.path(targets, start=q[0], redundancy={"l6": q[:, 6]}, bases=moved)
+    assert not path.jumps.size
+    assert turned_apart(path.answer.q, q).max() < 1e-6
+
+
+@pytest.mark.parametrize(("kinds", "chosen"), [("PRRRRRR", "l0"), ("RRRPRRR", None)])
+def test_a_joint_is_given_that_leaves_none_that_slides(
+    kinds: str, chosen: str | None
+) -> None:
+    """The form of six of which some slide takes too long for a way through all."""
+    rng = np.random.default_rng(0)
+    axes, points = rng.normal(size=(7, 3)), rng.uniform(-0.4, 0.4, (7, 3))
+    ik = arm_of_axes(kinds, axes, points).ik("tool")
+    free = free_joint(ik._problem)
+    assert (free and free._form.joints[0]) == chosen

@@ -99,6 +99,9 @@ def _nearer(found: Candidates, numeric: NumericSearch, query: IKQuery) -> Candid
     """
     if query.near is None or query.deadline or query.search_options is not None:
         return found
+    apart = found.q[:, 0] - query.near  # no less than from `near` within limits
+    if not (np.einsum("ij,ij->i", apart, apart) > CLOSE**2).any():
+        return found
     near = np.clip(query.near, *numeric.problem.finite_limits)
     steps = ((found.q[:, 0] - near) ** 2).sum(axis=1)
     far = np.flatnonzero(found.success[:, 0] & (steps > CLOSE**2))
@@ -108,10 +111,8 @@ def _nearer(found: Candidates, numeric: NumericSearch, query: IKQuery) -> Candid
     if free is None or not free.is_quick:
         return found
     others = free.candidates(query.at(far))
-    better = others.success[:, 0] & (
-        ((others.q[:, 0] - (near if near.ndim == 1 else near[far])) ** 2).sum(axis=1)
-        < steps[far]
-    )
+    apart = others.q[:, 0] - (near if near.ndim == 1 else near[far])
+    better = others.success[:, 0] & ((apart**2).sum(axis=1) < steps[far])
     found.take(far[better], others, better)
     return found
 

@@ -26,12 +26,19 @@ from armillary.kinematics.bound_kernel import AnyKernel, bind
 from armillary.kinematics.jacobian import Twist, jacobian
 from armillary.trace import trace
 
-__all__ = ["branch_names"]
+__all__ = ["branch_names", "is_numbered"]
 
 Array = npt.NDArray[np.float64]
 Words = npt.NDArray[np.str_]
 
 SIGNS: Final = np.array([["plus"], ["minus"]])
+
+
+def is_numbered(form: IKMethod) -> bool:
+    """Return whether branches have numbers, which do not stay along a path."""
+    if isinstance(form, HeldForm):
+        return form.is_general
+    return isinstance(form, GeneralForm)
 
 
 def branch_names(problem: IKProblem, form: IKMethod, q: Array) -> Words:
@@ -44,11 +51,9 @@ def branch_names(problem: IKProblem, form: IKMethod, q: Array) -> Words:
     """
     moving = list(range(len(problem.joints)))
     held: Array | None = None
-    is_general = isinstance(form, GeneralForm)
     if isinstance(form, HeldForm):
-        is_general = form.is_general
         moving, held = form.others, q[:, form.held]
-    if is_general:
+    if is_numbered(form):
         J = problem_jacobian(problem)(q)[..., moving]
         return SIGNS[(np.linalg.det(J) < 0.0).astype(np.int64)]
     query = query_of(problem, problem.fk(q)[:, 0], near=q)._replace(held=held)

@@ -43,6 +43,9 @@ AROUND: Final = np.linspace(-1.0, 1.0, 9)
 FINER: Final = 4
 """Values around one that was chosen; then these are nearer to each other by this."""
 
+MOST_SLIDES: Final = 3
+"""As many joints may slide of six that have a formula; or none."""
+
 REACH: Final = 2  # grid steps from one layer to the next at first
 NEXT: Final = 1.0  # the most that a joint moves between layers [m or rad]
 JUMP: Final = 1e6  # cost of a larger step
@@ -51,8 +54,9 @@ JUMP: Final = 1e6  # cost of a larger step
 def free_joint(problem: IKProblem) -> FreeJoint | None:
     """Return a joint that may be given, so that the others have a closed form.
 
-    It is the last or the first of one more than a pose needs; that which leaves fewer
-    branches if both may be. None where there is none.
+    It is the last or the first of one more than a pose needs: that which leaves a
+    formula, if one does. None where there is none, or only one that takes long because
+    joints that are left slide.
     """
     return kept(problem, "free joint", lambda: _found(problem))
 
@@ -66,17 +70,22 @@ def _found(problem: IKProblem) -> FreeJoint | None:
     used = [k for k, joint in enumerate(chosen.inputs) if joint in moving]
     if len(used) != 7 or chosen.passive or len(problem.rows):
         return None
-    forms: list[HeldForm] = []
+    found: HeldForm | None = None
     for place in (used[-1], used[0]):
+        slides = sum(not problem.turning[k] for k in used if k != place)
+        if 0 < slides < MOST_SLIDES:  # no formula
+            continue
         try:
             form = HeldForm(problem, (place,))
         except NotApplicable:
             continue
-        if form.branches:  # it is outside of the others
-            forms.append(form)
-    if not forms:
-        return None
-    return FreeJoint(problem, min(forms, key=lambda form: len(form.branches)))
+        if not form.branches:  # it is between the others
+            continue
+        if not form.is_general:
+            return FreeJoint(problem, form)
+        if found is None and not slides:
+            found = form
+    return None if found is None else FreeJoint(problem, found)
 
 
 class FreeJoint:

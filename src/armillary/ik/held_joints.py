@@ -248,19 +248,29 @@ class HeldForm:
         sides, self._has_lever = _HeldSides([], [], []), False
         if len(problem.rows):  # limits of the others depend on where these are
             return sides._replace(between=list(range(len(self.held))))
-        for place, k in enumerate(self.held):
-            q, q0 = self._samples.copy(), self._samples.copy()
-            q[:, k], q0[:, k] = q[0, k], problem.home[k]
-            T, T0 = problem.fk(q)[:, 0], problem.fk(q0)[:, 0]
-            left, right = T0 @ np.linalg.inv(T), np.linalg.inv(T) @ T0
-            if self._is_same(left):
-                sides.before.append(place)
-            elif self._is_same(right):
-                sides.behind.append(place)
-                shift = np.abs(right[:, :3, 3]).max()
-                self._has_lever |= bool(shift > ROUNDING * problem.size)
-            else:
-                sides.between.append(place)
+        # Of a partial goal, what lies behind the others turns what is left free.
+        (goal,) = problem.goals
+        left = list(enumerate(self.held))
+        samples, before = self._samples.copy(), 0
+        while before != len(left):  # one outside may hide the next
+            before, tried = len(left), left
+            left = list[tuple[int, int]]()
+            for place, k in tried:
+                q, q0 = samples.copy(), samples.copy()
+                q[:, k], q0[:, k] = self._samples[0, k], problem.home[k]
+                T, T0 = problem.fk(q)[:, 0], problem.fk(q0)[:, 0]
+                front, back = T0 @ np.linalg.inv(T), np.linalg.inv(T) @ T0
+                if self._is_same(front):
+                    sides.before.append(place)
+                elif goal.is_whole and self._is_same(back):
+                    sides.behind.append(place)
+                    shift = np.abs(back[:, :3, 3]).max()
+                    self._has_lever |= bool(shift > ROUNDING * problem.size)
+                else:
+                    left.append((place, k))
+                    continue
+                samples[:, k] = problem.home[k]
+        sides.between.extend(place for place, _ in left)
         return sides
 
     def _is_same(self, poses: Array) -> bool:
@@ -353,4 +363,8 @@ def held_of(problem: IKProblem, names: Any) -> tuple[int, ...]:
                 f"redundancy= gives {cell.joint_names[k]!r}, which is not among the "
                 f"joints that are found: {listed}."
             )
+        if found.count(k) > 1:
+            raise ModelError(f"redundancy= gives {cell.joint_names[k]!r} twice.")
+    if len(found) == len(inputs):
+        raise ModelError("redundancy= gives every joint: leave one that is found.")
     return tuple(inputs.index(k) for k in found)

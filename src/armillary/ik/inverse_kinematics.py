@@ -12,7 +12,7 @@ import numpy.typing as npt
 from armillary.errors import ModelError, ShapeError, unknown
 from armillary.ik.answer import answer
 from armillary.ik.avoidance import Avoidance
-from armillary.ik.branch_names import Words, branch_names
+from armillary.ik.branch_names import Words, branch_names, is_numbered
 from armillary.ik.closed_forms.family import NotApplicable
 from armillary.ik.closed_forms.general_6r.geometry import SixAxes
 from armillary.ik.free_joint import FreeJoint, free_joint
@@ -26,7 +26,7 @@ from armillary.ik.path import Path
 from armillary.ik.path_planner import PathPlanner
 from armillary.ik.problem import IKProblem
 from armillary.ik.query import TOLERANCE, Tolerance, joint_vectors, query_of
-from armillary.ik.reason import LIMITS, NOT_FOUND
+from armillary.ik.reason import IN_COLLISION, LIMITS, NOT_FOUND
 from armillary.ik.recognised_form import RecognisedForm, arm_problem, has_free_elbow
 from armillary.ik.solution import Answers, Solution
 from armillary.ik.targets import as_joints
@@ -173,10 +173,9 @@ class InverseKinematics:
         form = self.closed
         if redundancy:
             form = self.closed_given(*redundancy)
-        is_nameless = isinstance(form, GeneralForm) and not form.choices
-        if form is None or not form.branches or is_nameless:
+        if not (form and form.branches) or (is_numbered(form) and not form.choices):
             why = self.why_not_closed
-            if is_nameless:
+            if form is not None and form.branches:
                 why = "fewer joints than six have no determinant that stays of one sign"
             elif form is not None:
                 why = "a given joint is between the others, or the form has one branch"
@@ -330,7 +329,7 @@ class InverseKinematics:
             query = with_bases(self._problem, query, bases)
         if method is arm_angle is redundancy is None and self._searches_first:
             found = answer([], self.numeric, query)
-            left = np.isin(found.reason[:, 0], (NOT_FOUND, LIMITS))
+            left = np.isin(found.reason[:, 0], (NOT_FOUND, LIMITS, IN_COLLISION))
             rows = np.flatnonzero(left)
             if rows.size:
                 forms = self._forms(None, None, None)

@@ -122,7 +122,8 @@ class NominalSolver:
         links = general.arm.scaled
         self._formula = shared_kernel(_formula_program(nominal.closed))
         self._links = np.ascontiguousarray(links[:, :3])
-        self._polish = polish_kernel(self._links)
+        slides = general.arm.slides
+        self._polish = polish_kernel(self._links, slides, len(slides))
         self._size = shared_kernel(_determinant_program())
         angles = np.random.default_rng(7).uniform(-np.pi, np.pi, (SAMPLES, 6))
         usual = float(np.median(self._size(self._links, angles)))
