@@ -55,8 +55,8 @@ WITHOUT_ROWS: Mapping[str, str] = {
     "": """
         acceleration_limits add approx_equal bind branches carried children
         common_ancestor compile_to coupled_limits differential_drive effort_limits
-        exchange
-        export frame frame_names home index inertial_parameters is_movable joint
+        exchange export frame frame_names hand_over home index inertial_parameters
+        is_movable joint
         joint_names learn_rules limit_rows limits line loops manipulators meshes
         mobility mount mounts movable_bases name of own_points pairs parameters parent
         passive_names plan_view point_to_point pose properties qualified remove replace
@@ -70,7 +70,7 @@ WITHOUT_ROWS: Mapping[str, str] = {
         may_be_free meshes motion_columns obstacles placed rules state tables
         with_obstacles
     """,
-    "controller.": "",
+    "controller.": "kernel",
     "between.": "",
     "device.": """
         at base cell end ends joint_names joints limits payload posture q qd state whole

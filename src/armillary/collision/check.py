@@ -21,7 +21,7 @@ from armillary.collision.moved_bases import moved_bases
 from armillary.collision.obstacles import GivenObstacles, StandingObstacles, among
 from armillary.collision.pairs import pairs, with_home_pairs
 from armillary.collision.placed_pairs import PlacedPairs
-from armillary.collision.precision import double_precision, precision_of
+from armillary.collision.precision import converted, double_precision, precision_of
 from armillary.collision.shape_pairs import Placed
 from armillary.collision.untested import warn_of_untested
 from armillary.errors import ModelError, ShapeError
@@ -51,9 +51,6 @@ __all__ = ["CollisionCheck", "Contact", "check_of", "collision"]
 
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
-
-ORDINARY: Final = 1e38
-"""Numbers below this are numbers of float32, too."""
 
 BLOCK: Final = 1 << 18
 """Numbers of the rows that are computed at once: of poses, and of pairs."""
@@ -323,7 +320,7 @@ class CollisionCheck:
         ask, dtype = self._of_one
         if q.dtype != dtype:
             # The entry of the kernel that converts is made when it is first needed.
-            q = _converted(q, dtype)
+            q = converted(q, dtype)
         verdict = ask(q).item()
         if verdict == UNDECIDED:
             return None
@@ -691,12 +688,3 @@ class CollisionCheck:
         for start in range(0, len(Q), step):
             rows = slice(start, start + step)
             yield rows, self._placed.poses(Q[rows])
-
-
-def _converted(q: Array, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Return a vector of another type, with infinity where that has no such number."""
-    numbers: list[float] = q.tolist()
-    if max(map(abs, numbers), default=0.0) < ORDINARY:
-        return q.astype(dtype)
-    with np.errstate(over="ignore"):
-        return q.astype(dtype)

@@ -17,7 +17,7 @@ from armillary.kinematics.speed_bounds import speeds_are_known
 from armillary.kinematics.state import State
 from armillary.model.fields import kept_few
 
-__all__ = ["Precision", "double_precision", "precision_of"]
+__all__ = ["Precision", "converted", "double_precision", "precision_of"]
 
 Array = npt.NDArray[np.float64]
 
@@ -35,6 +35,9 @@ TURN: Final = 7.0
 """Joints without limits are decided in float32 up to this [m or rad]."""
 
 SAMPLES: Final = 256
+
+ORDINARY: Final = 1e38
+"""Numbers below this are numbers of float32, too."""
 
 
 class Precision(NamedTuple):
@@ -168,3 +171,12 @@ def _errors_of_poses(
     error = np.abs(poses_of_links(moving, state, np.float32)(single) - exact)
     error = np.where(np.isfinite(exact), error, 0.0)
     return float(error[..., 3].max()), float(error[..., :3].max())
+
+
+def converted(q: Array, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return a vector of another type, with infinity where that has no such number."""
+    numbers: list[float] = q.tolist()
+    if max(map(abs, numbers), default=0.0) < ORDINARY:
+        return q.astype(dtype)
+    with np.errstate(over="ignore"):
+        return q.astype(dtype)
