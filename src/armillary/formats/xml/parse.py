@@ -222,7 +222,8 @@ class _Parse:
 
     def ends_in_stray_tags(self) -> bool:
         """Return whether nothing but end tags comes behind the document; report it."""
-        if self.root is None or self.report is None or self.report.is_strict:
+        is_behind = self.root is not None and not self.open
+        if not is_behind or self.report is None or self.report.is_strict:
             return False
         index = self.expat.CurrentByteIndex
         start = max(self.data.rfind(b"<", 0, index + 1), 0)
