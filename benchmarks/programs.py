@@ -9,13 +9,15 @@ from __future__ import annotations
 import importlib
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from armillary.model.fields import kept
+from benchmarks.closed import one_thread
+from benchmarks.measure import Figure, faster
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 TURNS = 5
@@ -77,39 +79,45 @@ def forget(cell: Any) -> None:
         kept(cell.workcell, name, dict[Any, Any]).clear()
 
 
-def main() -> None:
-    """Print the figures."""
-    found = runs()
-    print(f"{'':16}{'cycle':>9}{'planned':>10}{'ratio':>8}{'kept':>10}{'ratio':>8}")
-    for name, (module, run) in found.items():
-        timeline = run()
-        assert timeline.success, timeline.failure
-        planned = seconds(run, lambda cell=module.cell: forget(cell))
-        again = seconds(run, lambda: None)
-        cycle = timeline.duration
-        print(
-            f"{name:16}{cycle:7.3f} s{1e3 * planned:7.1f} ms{cycle / planned:7.0f}x"
-            f"{1e3 * again:7.1f} ms{cycle / again:7.0f}x"
-        )
+def figures() -> Iterator[Figure]:
+    """Yield the figures of runs of programs."""
+    with one_thread():
+        found = runs()
+        for name, (module, run) in found.items():
+            timeline = run()
+            assert timeline.success, timeline.failure
+            cycle = timeline.duration
+            planned = seconds(run, lambda cell=module.cell: forget(cell))
+            yield faster(f"{name}, run and planned", planned, cycle, at_least=100.0)
+            again = seconds(run, lambda: None)
+            yield faster(f"{name}, planned before", again, cycle, at_least=1000.0)
+        yield later_beam(found["moving belt"][0])
+        yield layouts(found["stack of boxes"][0])
 
-    belt, _ = found["moving belt"]
+
+def later_beam(belt: Any) -> Figure:
+    """Return by how much a cycle grows with a beam 0.25 s farther on its conveyor."""
     met = [
         belt.cell.run(belt.program(beam=at, count=1), **belt.FAST).span("meet").start
         for at in (belt.BEAM, belt.BEAM + 0.25 * belt.SPEED)
     ]
-    print(f"beam moved by 0.25 s of the conveyor: {met[1] - met[0]:.9f} s later")
+    later = met[1] - met[0]
+    return Figure(
+        "a beam 0.25 s farther on",
+        f"{later:.9f} s later",
+        "-",
+        "0.250000 s",
+        f"{abs(later - 0.25):.1e} s off",
+        abs(later - 0.25) < 1e-6,
+    )
 
-    boxes, _ = found["stack of boxes"]
+
+def layouts(boxes: Any) -> Figure:
+    """Return how long one of many layouts of a palletiser takes."""
     places = np.random.default_rng(0).uniform((1.35, 0.75), (1.65, 1.05), (20, 2))
     boxes.cycle(places[:1])
     start = time.process_time()
     boxes.cycle(places[1:])
     each = (time.process_time() - start) / (len(places) - 1)
-    print(
-        f"layouts of {len(boxes.boxes)} boxes: {1e3 * each:.1f} ms of CPU each; "
-        f"10 000 on two of them in {10_000 * each / 2:.0f} s"
-    )
-
-
-if __name__ == "__main__":
-    main()
+    # 10 000 of them in a minute on two cores
+    return faster("a layout of the palletiser; 12 ms", each, 0.012, at_least=1.0)

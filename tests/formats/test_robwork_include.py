@@ -108,6 +108,14 @@ def test_places_are_those_of_the_file(text: str, places: list[tuple[int, int]]):
     assert found == places
 
 
+def test_an_end_tag_behind_the_end_is_left_out():
+    report = Report()
+    fragment = parse_fragment(b"<a/>\n</b>", "f.xml", report)
+    assert [element.name for element in fragment.children] == ["a"]
+    (found,) = report.diagnostics
+    assert "end tag" in found.message
+
+
 def test_places_inside_of_the_first_line_too():
     fragment = parse_fragment(b"<a><b><c/></b></a><d/>", "f.xml", Report())
     (c,) = fragment.children[0].children[0].children
@@ -118,7 +126,7 @@ def test_places_inside_of_the_first_line_too():
     ("text", "place", "words"),
     [
         ("<a/><b><c></b>", "f.xml:1:13", "mismatched tag"),
-        ("<a/>\n</b>", "f.xml:2:2", "not well-formed"),
+        ("<a/>\n</b><c/>", "f.xml:2:2", "not well-formed"),
         ("<a><b></a>", "f.xml:1:9", "mismatched tag"),
         ("<!DOCTYPE a [<!ENTITY x 'y'>]><a/>", "f.xml:1:13", "document type"),
         ("<a/><b x=1/>", "f.xml:1:10", "not well-formed"),
