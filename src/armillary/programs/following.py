@@ -25,6 +25,7 @@ import numpy.typing as npt
 from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.programs.ending import Impossible, RunReason
 from armillary.programs.tracks import JointValues
+from armillary.trajectories.curve import basis
 from armillary.trajectories.motion import Motion
 
 __all__ = ["FollowedWay", "Mover", "meet", "rests", "stop_at"]
@@ -58,6 +59,12 @@ JUMP: Final = 0.1
 
 STILL: Final = 1e-7
 """Rates and accelerations below this are those of joints at rest."""
+
+SAMPLES: Final = 33
+"""Instants of a motion at which limits are compared."""
+
+BASES: Final = tuple(basis(np.linspace(0.0, 1.0, SAMPLES), k) for k in range(3))
+"""The polynomials of `basis` there, and their first two derivatives."""
 
 FIRST: Final = np.array([1.0, -8.0, 0.0, 8.0, -1.0]) / 12.0
 SECOND: Final = np.array([-1.0, 16.0, -30.0, 16.0, -1.0]) / 12.0
@@ -237,42 +244,15 @@ def _quickest(
 def _quintics(values: JointValues, ends: JointValues, durations: Array) -> JointValues:
     """Return samples of polynomials of degree 5 between ends, shape (k, SAMPLES, n)."""
     T = durations[:, None]
-    rows = [
-        *(
-            np.broadcast_to(part, ends.q.shape) * T**power
-            for power, part in enumerate(values)
-        ),
-        *(part * T**power for power, part in enumerate(ends)),
-    ]
-    coefficients = np.einsum("ij,jkn->kin", QUINTIC, np.stack(rows))
+    q, qd, qdd = (np.broadcast_to(part, ends.q.shape) for part in values)
+    # The same as `hermite_coefficients`, of many durations at once.
+    parts = np.stack([ends.q - q, T * qd, T * ends.qd, T * T * qdd, T * T * ends.qdd])
     each = T[:, None]
-    return JointValues(
-        *(
-            np.einsum("si,kin->ksn", powers, coefficients) / each**order
-            for order, powers in enumerate(POWERS_OF)
-        )
+    ways, rates, bends = (
+        np.einsum("sj,jkn->ksn", rows, parts) / each**order
+        for order, rows in enumerate(BASES)
     )
-
-
-def _powers(order: int) -> Array:
-    """Return the derivatives of 1, u, ..., u^5 at samples, shape (SAMPLES, 6)."""
-    u = np.linspace(0.0, 1.0, SAMPLES)[:, None]
-    k = np.arange(6)
-    factors = np.ones(6)
-    for lost in range(order):
-        factors = factors * (k - lost)
-    return np.asarray(factors * u ** np.maximum(k - order, 0))
-
-
-SAMPLES: Final = 33
-"""Instants of a motion at which limits are compared."""
-
-POWERS_OF: Final = tuple(_powers(order) for order in range(3))
-
-QUINTIC: Final = np.linalg.inv(
-    np.stack([powers[end] for end in (0, -1) for powers in POWERS_OF])
-)
-"""From q, q', q'' at both ends of u in [0, 1] to the coefficients of a polynomial."""
+    return JointValues(q[:, None] + ways, rates, bends)
 
 
 class FollowedWay:
