@@ -254,7 +254,7 @@ class Moves:
             velocity=(mover.velocity[0], mover.velocity[1]),
             acceleration=(mover.acceleration[0], mover.acceleration[1]),
         )
-        return _alone(motion)
+        return _of_joints(motion)
 
     def _along(
         self, step: Linear, track: Track, followed: str
@@ -303,7 +303,7 @@ class Moves:
         """Return the motion along a way that touches nothing.
 
         Raises:
-            Impossible: There is none, or the robot does not rest.
+            Impossible: No way is found, or the robot does not rest.
         """
         world = self.world
         values = track.at(world.time)
@@ -438,19 +438,11 @@ class Moves:
         return motions
 
 
-def _alone(motion: Motion) -> Motion:
-    """Return a motion without its state, which tracks do not need."""
-    return Motion(
-        times=motion.times,
-        law=motion.law,
-        curve=motion.curve,
-        piece=motion.piece,
-        joint_names=(),
-    )
+def _of_joints(motion: Motion, joints: Any = slice(None)) -> Motion:
+    """Return the motion of some joints of one, without its state.
 
-
-def _of_joints(motion: Motion, joints: npt.NDArray[np.int64]) -> Motion:
-    """Return the motion of some joints of one of all."""
+    joints: Their places in the motion, shape (k,); by default all.
+    """
     return Motion(
         times=motion.times,
         law=motion.law,

@@ -222,10 +222,7 @@ class _Run:
         except _Failed as failed:
             failure = failed.failure
         end = world.time
-        self.spans = [
-            span._replace(end=min(span.end, end)) if span.end > end else span
-            for span in self.spans
-        ]
+        self.spans = [span._replace(end=min(span.end, end)) for span in self.spans]
         obstacles = None if self.check is None else self.check.obstacles
         tracks = tuple(world.tracks.values())
         recording = Recording(end, tuple(self.events), tracks, self.options, obstacles)
