@@ -22,6 +22,7 @@ from armillary.kinematics.kernels import (
 from armillary.kinematics.state import State, bound_state, branch_of
 from armillary.model.closed_form import ClosedForm
 from armillary.model.fields import kept
+from armillary.model.mount import WORLD
 from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
 
@@ -35,12 +36,12 @@ def solver_of(  # noqa: PLR0913
     cell: Workcell,
     frames: str | Sequence[str],
     *,
-    relative_to: str,
-    joints: Joints,
-    state: State | None,
-    position: str,
-    rotation: str,
-    axes: str,
+    relative_to: str = WORLD,
+    joints: Joints = None,
+    state: State | None = None,
+    position: str = "xyz",
+    rotation: str = "xyz",
+    axes: str = "target",
     closed: ClosedForm | None = None,
     avoid: Check | None = None,
 ) -> InverseKinematics:

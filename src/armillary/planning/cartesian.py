@@ -120,9 +120,7 @@ def line(  # noqa: PLR0913
         relative_to=relative_to,
         joints=joints,
         state=state,
-        position="xyz",
         rotation=rotation,
-        axes="target",
     )
     tool = Tool(cell, frame, relative_to, solver.joints, state, directions)
     if check is not None:

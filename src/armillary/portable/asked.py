@@ -318,16 +318,7 @@ def _asked_by_text(
         raise ModelError(f"The question '{kind}' needs a frame, as in {kind}:tool0.")
     name = name or f"{kind}_{frame}"
     if kind == "ik":
-        solver = solver_of(
-            cell,
-            frame,
-            relative_to=WORLD,
-            joints=None,
-            state=state,
-            position="xyz",
-            rotation="xyz",
-            axes="target",
-        )
+        solver = solver_of(cell, frame, state=state)
         title = f"joint positions that bring {frame} to a target"
         fk = questions.fk(cell, frame, state=state)
         return _of_solver(name, title, solver, fk)

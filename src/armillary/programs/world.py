@@ -234,16 +234,7 @@ class World:
             ModelError: The joints do not move the frame.
             UnknownName: It does not exist.
         """
-        return solver_of(
-            self.cell,
-            frame,
-            relative_to=WORLD,
-            joints=self.names(track),
-            state=self.now(),
-            position="xyz",
-            rotation="xyz",
-            axes="target",
-        )
+        return solver_of(self.cell, frame, joints=self.names(track), state=self.now())
 
     def part(self, name: str) -> str:
         """Return the name of a part, a manipulator whose base may be moved.

@@ -48,14 +48,4 @@ def target_solver(
     Raises:
         ModelError: No joint moves the frame.
     """
-    return solver_of(
-        cell,
-        frame,
-        relative_to=WORLD,
-        joints=None,
-        state=state,
-        position="xyz",
-        rotation=rotation,
-        axes="target",
-        closed=closed,
-    )
+    return solver_of(cell, frame, state=state, rotation=rotation, closed=closed)
