@@ -1,6 +1,6 @@
 """What a calibration gives controllers that cannot take all of its numbers.
 
-A controller that knows the nominal robot alone puts the real one where it shall be if
+A controller that knows the nominal robot alone puts the real one where it is to be if
 its joints go to q + dq in place of q, where the real robot has the pose that the
 nominal one has at q; or if it is asked for the nominal pose of q + dq.
 `CorrectionTable` has dq at a grid of joint positions. `DHTable` is the geometry as
@@ -55,7 +55,7 @@ class CorrectionTable:
         joints: Names of the joints of the grid.
         axes: The positions of each of them, ascending [m or rad].
         corrections: dq of all joints at each point, shape (k_1, ..., k_m, n).
-        error: How far the frame is from where it shall be in the middle of the cells of
+        error: How far the frame is from where it is to be in the middle of the cells of
             the grid, at most [m].
         error_rotation: And how far it is turned [rad].
     """
@@ -100,7 +100,7 @@ class CorrectionTable:
 
         Args:
             q: Positions of all joints at which the nominal frame is where the real one
-                shall be, shape (..., n).
+                is to be, shape (..., n).
 
         Returns:
             Poses of the frame, shape (..., 4, 4).
@@ -147,7 +147,7 @@ def correction_table(
     q: npt.ArrayLike | None = None,
     relative_to: str = WORLD,
 ) -> CorrectionTable:
-    """Return the corrections with which the nominal robot does what the real one shall.
+    """Return what a controller adds to nominal positions to reach its targets.
 
     Args:
         nominal: The cell as the controller knows it.

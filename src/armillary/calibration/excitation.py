@@ -69,7 +69,7 @@ def exciting_motion(  # noqa: PLR0913 - options of one question
 
     Args:
         cell: What moves.
-        parameters: Names of the numbers that torques shall decide; see `Torques`.
+        parameters: Names of the numbers that torques are to decide; see `Torques`.
         seconds: The period.
         harmonics: How many sines and cosines there are of each joint, 2 or more.
         state: About where joints move, if limits leave a quarter of their range on each

@@ -53,7 +53,7 @@ def recognised(problem: IKProblem) -> RecognisedForm | GeneralForm:
     """Return the closed form of a problem.
 
     Raises:
-        NotApplicable: There is none.
+        NotApplicable: The arm has no closed form.
     """
     arm = arm_problem(problem)
     if isinstance(arm.closed.arm, SixAxes):

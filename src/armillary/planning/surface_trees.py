@@ -186,7 +186,7 @@ class SurfaceTrees:
 
         Returns:
             Way points, shape (k, n), every motion between which is proven, and the
-            number of the goal; None and -1 where there is none yet.
+            number of the goal; None and -1 as long as no way is found.
         """
         manifold = self.motions.manifold
         # The smaller tree grows first, so that neither is far ahead.

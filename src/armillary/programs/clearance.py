@@ -7,9 +7,9 @@ nowhere less than
 
 where v bounds how fast its links approach each other: `approach_rates` of the check
 times the greatest rates of joints. Intervals in which that is less than the least known
-distance by more than a tolerance are halved, all at once, until there are none. What is
-always as near as the nearest pair asks for no more instants than it moves. A
-golden section then finds the least distance next to the best of all instants.
+distance by more than a tolerance are halved, all at once, until no such interval is
+left. What is always as near as the nearest pair asks for no more instants than it
+moves. A golden section then finds the least distance next to the best of all instants.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Clearance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             sampled.
         pair: The two links that come nearest.
         time: When that is [s].
-        step: The step of a task at that time whose joints move; empty if there is none.
+        step: The step of a task at that time whose joints move, empty at rest.
     """
 
     distance: float

@@ -49,7 +49,7 @@ class Loads(NamedTuple):
 
     @property
     def use(self) -> Array:
-        """Return peaks as parts of the limits, shape (n,); 0 where there is none."""
+        """Return peaks as parts of the limits, shape (n,); 0 for joints without one."""
         return np.where(np.isfinite(self.limit), self.peak / self.limit, 0.0)
 
 

@@ -191,7 +191,7 @@ class Timeline:
             name: The label of the step, its kind or its place.
 
         Raises:
-            UnknownName: There is none.
+            UnknownName: No step has this label, kind or place.
         """
         for span in self.spans:
             if name in {span.name, span.place}:
@@ -279,7 +279,7 @@ class Timeline:
     def marks(self, *, rate: float = 100.0) -> tuple[ChartMark, ...]:
         """Return when links begin to touch, and where loads are beyond limits.
 
-        Contacts are looked for at samples; `clearance` proves that there are none
+        Contacts are looked for at samples; `clearance` proves that no links touch
         between them. What the model does not have, shapes or inertias, is not tested.
 
         Args:

@@ -116,8 +116,8 @@ KRL: Final = PostProcessor(
     assumptions=(
         "Axes A1 to A6, then E1 to E6, in degrees, of axes that slide in millimetres.",
         "Zeros and signs are those of the model, unless axes= says otherwise.",
-        "MotionPoints of a PTP spline block are passed at the times of its TIME_BLOCK.",
-        "How axes move between them is not published. MotionPoints are so near to each",
+        "Points of a PTP spline block are passed at the times of its TIME_BLOCK.",
+        "How axes move between them is not published. Points are so near to each",
         "other that straight lines between them keep the tolerance, too.",
         "Signals are set by TRIGGER at points, without a stop.",
         "REAL has 24 bits. Load, tool and base are those of the controller.",

@@ -1,4 +1,4 @@
-"""MotionPoints of a motion from which a controller, as it interpolates, makes it again.
+"""Points of a motion from which a controller, as it interpolates, makes it again.
 
 On a piece of a motion from t to t + h, positions are a polynomial of u, the part of h,
 of degree 25 at most: q(u) = sum_k c_k u^k, as q is one of r and r one of time, of
@@ -45,7 +45,7 @@ QUINTIC: Final = 5
 
 TERMS: Final = (POWERS - 1) ** 2 + 1
 MOST: Final = 200_000
-"""MotionPoints of a program."""
+"""Points of a program, at most."""
 ROOM: Final = 1.001
 """By how much the greatest of samples of a polynomial is raised to be a bound."""
 

@@ -40,7 +40,8 @@ def post_processor(
         plugins: Installed packages that may be imported for it.
 
     Raises:
-        UnknownName: There is none of this name or ending; a package offers none.
+        UnknownName: No post-processor has this name or ending, or a package offers
+            no post-processor.
         ModelError: The file has another ending than the language.
         PluginError: The plug-in that offers it is broken, or several offer it.
     """
