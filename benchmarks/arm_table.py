@@ -38,6 +38,9 @@ MAKERS = {
 SEARCH = "search"
 """What stands for the family of an arm without a closed form."""
 
+REFERENCE = "UR5"
+"""The arm whose times those of others are divided by, measured beside each of them."""
+
 
 class Row(NamedTuple):
     """What is measured of one arm: answers to a target, and times [us]."""

@@ -243,7 +243,7 @@ class GeneralForm:
             inner = np.ascontiguousarray(inner[some])
         solved = self._solver.solve(inner, threads=threads)
         doubt[some] = np.where(solved.unsure, CLOSE, COMPLETE)
-        doubt[some[solved.blind]] = MANY
+        doubt[some[solved.infinite]] = MANY
         rows = some[solved.rows]
         answer = self._verified(rows, targets, near, allowed, solved.angles, threads)
         # Of fewer joints than six some joint positions are far from the target.

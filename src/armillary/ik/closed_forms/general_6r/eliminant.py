@@ -21,6 +21,8 @@ __all__ = ["Factored", "determinant", "factored", "product", "reflect", "solve"]
 Rows = list[list[Any]]
 
 TINY = 1e-300
+ROUNDING = 4e-16
+"""Part of the largest pivot by which rounding changes any of them."""
 PIVOT = 1e-16
 """Part of the largest pivot that others are raised to: a singular M is the goal."""
 
@@ -115,12 +117,22 @@ def factored(E: Sequence[Sequence[Any]]) -> Factored:
     return Factored(first, second, third, (one, two, three))
 
 
-def determinant(E: Sequence[Sequence[Any]]) -> Any:
-    """Return det M."""
-    total: Any = 1.0
-    for pivot in factored(E).pivots:
-        total = total * pivot
-    return total
+def determinant(E: Sequence[Sequence[Any]], gain: Any) -> tuple[Any, Any]:
+    """Return det M, and what it may be without rounding.
+
+    gain: How many times as large as their own rounding the errors of equations are.
+    """
+    pivots = factored(E).pivots
+    most: Any = TINY
+    for pivot in pivots:
+        most = maximum(most, absolute(pivot))
+    change = ROUNDING * gain * most
+    signed: Any = 1.0
+    largest: Any = 1.0
+    for pivot in pivots:
+        signed = signed * pivot
+        largest = largest * (absolute(pivot) + change)
+    return signed, largest - absolute(signed)
 
 
 def product(E: Sequence[Sequence[Any]], x: Sequence[Any]) -> list[Any]:

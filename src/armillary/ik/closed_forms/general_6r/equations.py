@@ -49,12 +49,14 @@ class Equations(NamedTuple):
         reals: Of the right side, the rows of z, in sin, cos, 1 of u_1: (3, 6).
         xs: The x of the other four, (3, 4).
         ys: The y, likewise.
+        gain: What rounding is multiplied by on the way to the six, about.
     """
 
     E: list[Rows]
     reals: Rows
     xs: Rows
     ys: Rows
+    gain: Number
 
 
 def given_pose(rows: Sequence[Sequence[Any]], flip: Number) -> Rigid:
@@ -151,7 +153,14 @@ def equations(G: Rigid, last: Any, left: Any) -> Equations:
     """
     reals, xs, ys = right_side(G, last)
     free = _complement(reals[:2])
-    n = _null(xs, ys)
+    n, volume = _null(xs, ys)
+    # Of vectors of unit length across each other area and volume are 1. Where they are
+    # less, u_1 or what is across the vectors is mostly rounding.
+    s_row, c_row = reals[:2]
+    ss, sc, cc = _dot(s_row, s_row), _dot(s_row, c_row), _dot(c_row, c_row)
+    area = maximum(ss * cc - sc * sc, TINY)
+    squares = sum((x * x for rows in (xs, ys) for row in rows for x in row), 0.0) / 3.0
+    gain = 0.5 * (ss + cc) * squares * sqrt(squares) / (sqrt(area) * volume)
     ones = [HALF[2][f] * WEIGHTS[f] for f in range(3)]
     E: list[Rows] = []
     for a in range(3):
@@ -175,7 +184,7 @@ def equations(G: Rigid, last: Any, left: Any) -> Equations:
                 _dot([i for _, i in n], x) + _dot([r for r, _ in n], y)
             )
         E.append([*four, two_real, two_imaginary])
-    return Equations(E, reals, xs, ys)
+    return Equations(E, reals, xs, ys, gain)
 
 
 def _dot(a: Sequence[Any], b: Sequence[Any]) -> Any:
@@ -196,8 +205,11 @@ def _complement(rows: Rows) -> Rows:
     return free
 
 
-def _null(xs: Rows, ys: Rows) -> list[tuple[Any, Any]]:
-    """Return the n of length 1 across three vectors x + i y of four numbers."""
+def _null(xs: Rows, ys: Rows) -> tuple[list[tuple[Any, Any]], Number]:
+    """Return the n of length 1 across three vectors x + i y of four numbers.
+
+    Then the volume that they span.
+    """
     a, b, c = (
         [(x, y) for x, y in zip(*pair, strict=True)]
         for pair in zip(xs, ys, strict=True)
@@ -215,8 +227,9 @@ def _null(xs: Rows, ys: Rows) -> list[tuple[Any, Any]]:
         sign = -1.0 if k % 2 else 1.0
         n.append((sign * total[0], sign * total[1]))
     length = sum((x * x + y * y for x, y in n), 0.0)
-    factor = 1.0 / sqrt(maximum(length, TINY))
-    return [(factor * x, factor * y) for x, y in n]
+    volume = sqrt(maximum(length, TINY))
+    factor = 1.0 / volume
+    return [(factor * x, factor * y) for x, y in n], volume
 
 
 def _times(a: Any, b: Any) -> tuple[Any, Any]:

@@ -65,7 +65,7 @@ PARTS = (1.0, 0.618)
 def equations_program() -> Program:
     """Return the program from the inner target to its equations and the right side.
 
-    Its outputs are `E` (3, 6, 9) and `right` (3, 14); see `Equations`.
+    Its outputs are `E` (3, 6, 9), `right` (3, 14) and `gain`; see `Equations`.
     """
 
     def formula(target: Any, links: Any, left: Any, flip: Any) -> Any:
@@ -74,12 +74,12 @@ def equations_program() -> Program:
             [*a, *b, *c]
             for a, b, c in zip(known.reals, known.xs, known.ys, strict=True)
         ]
-        return known.E, right
+        return known.E, right, known.gain
 
     return replace(
         program(
             formula,
-            "E right",
+            "E right gain",
             target=(4, 4),
             links=(5, 3, 4),
             left=(3, 9, 14),
@@ -136,7 +136,7 @@ def candidates_program(count: int = FOUND) -> Program:
     ) -> Any:
         G = given_pose(target[:3], flip)
         parts = ([[row[k] for k in part] for row in right] for part in _PARTS)
-        known = Equations([], *parts)
+        known = Equations([], *parts, gain=1.0)
         rows: list[list[Any]] = []
         errors: list[Any] = []
         for k in range(count):

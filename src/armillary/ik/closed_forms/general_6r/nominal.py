@@ -143,11 +143,11 @@ class NominalSolver:
         rows, place = np.nonzero(np.take_along_axis(tried, order, axis=1))
         branch = order[rows, place]
         start, is_met, own = angles[rows, branch], met[rows, branch], inner[rows]
-        q, error, keys = self._polish(own, start, threads=threads)
+        q, error, keys, _ = self._polish(own, start, threads=threads)
         for _ in range(ROUNDS):
             if not (error >= ERROR).any():
                 break
-            q, error, keys = self._polish(own, q, threads=threads)
+            q, error, keys, _ = self._polish(own, q, threads=threads)
         found = error < ERROR
         # A branch is sure if Newton's method stayed near its start, where det J is far
         # from 0: then no other solution is as near.
@@ -170,16 +170,16 @@ class NominalSolver:
         # What is unclear is asked of the general solver.
         left = np.flatnonzero(unclear)
         kept = ~unclear[rows]
-        unsure, blind = np.zeros((2, count), np.bool_)
+        unsure, infinite = np.zeros((2, count), np.bool_)
         if not left.size:
-            return Solutions(rows, q, unsure, blind)
+            return Solutions(rows, q, unsure, infinite)
         rows, q = rows[kept], q[kept]
         rest = self._general.solve(np.ascontiguousarray(inner[left]), threads=threads)
-        unsure[left], blind[left] = rest.unsure, rest.blind
+        unsure[left], infinite[left] = rest.unsure, rest.infinite
         rows = np.concatenate([rows, left[rest.rows]])
         order = np.argsort(rows, kind="stable")
         q = np.concatenate([q, rest.angles])[order]
-        return Solutions(rows[order], q, unsure, blind)
+        return Solutions(rows[order], q, unsure, infinite)
 
     def solve_one(self, inner: Array) -> tuple[Array, bool]:
         """Return what `solve` does of one target: angles (m, 6), whether unsure."""

@@ -31,29 +31,34 @@ __all__ = ["ROOTS", "TABLES", "TABLE_ROWS", "root_stages"]
 
 DEGREE = 8
 ROOTS = 2 * DEGREE
-WAVES = DEGREE + 2
+WAVES = DEGREE + 3
 SAMPLES = 2 * WAVES - 1
-"""So many that the first harmonic beyond the degree is known: it is rounding alone."""
+"""So many that two harmonics beyond the degree are known: they are rounding alone."""
 
 ROUNDS = 24
 CLOSE = 3e-4
 """Roots that move by less are found: the next step of a simple one is exact."""
 
 BAND = 0.06
-"""Largest |log |z|| of a root that may be real; double ones scatter."""
+"""Largest |log |z|| of a root near which solutions are sought; double ones scatter."""
 
-CROWD = 0.05
-"""Three roots as close as this are a crowd."""
+CLUSTER = 0.05
+"""Three roots as close as this are a cluster."""
 
-TWINS = 3e-3
-"""Of two roots as close as this a look at one finds both."""
+PAIR = 3e-3
+"""Two roots as close as this are a pair: from one of them both solutions are found."""
 
-CLEAR = 0.2
-"""A root that is farther from all others has one solution, for sure."""
+ISOLATED_BY = 0.2
+"""A root that is farther from all others is isolated: it has one solution."""
 
-SINGLE, LONE, PAIR, MEMBER, TWIN = 1.0, 2.0, 3.0, 4.0, 0.5
-"""What is said of a root that may be real: all are far from it, one is not, it is the
-first of two that are close, one of a crowd, or the second of two."""
+ISOLATED, NEAR_ANOTHER, FIRST_OF_PAIR, CLUSTERED, SECOND_OF_PAIR = (
+    1.0,
+    2.0,
+    3.0,
+    4.0,
+    0.5,
+)
+"""The mark of a root in the band. It is 0 of roots elsewhere."""
 
 MOST_STEP = 0.5
 
@@ -73,7 +78,7 @@ TABLE_ROWS: dict[str, dict[str, Any]] = {
         "basis": np.stack(
             [np.sin(_angles), np.cos(_angles), np.ones(SAMPLES)], axis=-1
         ),
-        # c_k = sum_j d_j exp(-i k t_j) / 17
+        # c_k = sum_j d_j exp(-i k t_j) / 21
         "waves": np.stack([np.cos(_waves), -np.sin(_waves)], axis=-1) / SAMPLES,
     },
     "roots": dict.fromkeys(("root", "mover"), np.arange(ROOTS)),
@@ -84,14 +89,15 @@ TABLE_ROWS: dict[str, dict[str, Any]] = {
 def root_stages() -> tuple[Stage, ...]:
     """Return the stages from `E` to `angles`.
 
-    Those are the u_3 of all roots, (16,). `marks` are SINGLE, LONE, PAIR, MEMBER or
-    TWIN where a root may be real, else 0. `blur` is the largest error of such a root
-    [rad], from how much of det M is rounding and how close all roots are.
+    Those are the u_3 of all roots, (16,), and `marks` what is said of each above.
+    `root_error` is the largest error of a root in the band [rad], from how much of
+    det M is rounding and how close all roots are. `most` is the number of roots that
+    may be real.
     """
     return (
-        _loose(_begin, "spectrum turning", E=(3, 6, 9)),
+        _loose(_begin, "spectrum rounding turning", E=(3, 6, 9)),
         Each("samples", (_sample(),)),
-        _loose(_scaled, "spectrum noise z movers", spectrum=(WAVES, 2)),
+        _loose(_scaled, "spectrum noise z movers", spectrum=(WAVES, 2), rounding=()),
         While(
             "turning",
             (
@@ -106,7 +112,7 @@ def root_stages() -> tuple[Stage, ...]:
             ),
             limit=ROUNDS,
         ),
-        _loose(_unmarked, "place blur angles marks", turning=()),
+        _loose(_unmarked, "place root_error most angles marks", turning=()),
         Each("ends", (_angle(),)),
     )
 
@@ -118,23 +124,28 @@ def _loose(formula: Any, outputs: str, **inputs: tuple[int, ...]) -> Program:
 
 def _begin(E: Any) -> Any:
     del E
-    return [[0.0, 0.0] for _ in range(WAVES)], 1.0
+    return [[0.0, 0.0] for _ in range(WAVES)], 0.0, 1.0
 
 
 def _sample() -> Program:
-    def formula(E: Any, basis: Any, waves: Any, spectrum: Any) -> Any:
-        d = determinant(at_angle(E, basis))
-        return [
+    def formula(
+        E: Any, gain: Any, basis: Any, waves: Any, spectrum: Any, rounding: Any
+    ) -> Any:
+        d, error = determinant(at_angle(E, basis), gain)
+        sums = [
             [spectrum[k][x] + d * waves[k][x] for x in range(2)] for k in range(WAVES)
         ]
+        return sums, maximum(rounding, error)
 
     return _loose(
         formula,
-        "spectrum",
+        "spectrum rounding",
         E=(3, 6, 9),
+        gain=(),
         basis=(3,),
         waves=(WAVES, 2),
         spectrum=(WAVES, 2),
+        rounding=(),
     )
 
 
@@ -149,15 +160,17 @@ def at_angle(E: Any, basis: Any) -> list[list[Any]]:
     ]
 
 
-def _scaled(spectrum: Any) -> Any:
+def _scaled(spectrum: Any, rounding: Any) -> Any:
     """Return the series in parts of its largest, its noise, and where roots start."""
     largest: Any = TINY
     for row in spectrum[: DEGREE + 1]:
         for x in row:
             largest = maximum(largest, absolute(x))
     factor = 1.0 / largest
-    u, v = spectrum[WAVES - 1]
-    noise = factor * maximum(absolute(u), absolute(v))
+    noise: Any = (USUAL * factor) * rounding
+    for row in spectrum[DEGREE + 1 :]:
+        for x in row:
+            noise = maximum(noise, factor * absolute(x))
     z: list[list[float]] = []
     for k in range(ROOTS):
         turn, radius = 2.0 * math.pi * k / ROOTS + 0.4, (0.9, 1.05)[k % 2]
@@ -230,7 +243,14 @@ def _aberth() -> Program:
 
 
 ROUNDING = 1e-15
-"""Least error of the series, in parts of its largest."""
+"""Least noise of the series, in parts of its largest."""
+
+USUAL = 0.01
+"""Part of what rounding may do to det M that is usual."""
+
+SAFETY, RESIDUAL = 20.0, 4.0
+"""Error of P on the circle, in parts of the noise, and of P at the root. Targets that
+differ by rounding change P by at most 5 times the noise, singular ones among them."""
 
 FAR = 1e4
 """Square of the radius beyond which a root is far from the unit circle."""
@@ -238,52 +258,72 @@ FAR = 1e4
 
 def _unmarked(turning: Any) -> Any:
     del turning
-    return 0.0, 0.0, [0.0] * ROOTS, [0.0] * ROOTS
+    return 0.0, 0.0, 0.0, [0.0] * ROOTS, [0.0] * ROOTS
 
 
 def _angle() -> Program:
     def formula(
-        z: Any, end: Any, place: Any, blur: Any, spectrum: Any, noise: Any
+        z: Any,
+        end: Any,
+        place: Any,
+        root_error: Any,
+        most: Any,
+        spectrum: Any,
+        noise: Any,
     ) -> Any:
         x, y = end
         square = x * x + y * y
-        least, most = math.exp(-2.0 * BAND), math.exp(2.0 * BAND)
-        is_real = (square > least) & (square < most)
-        around = near = twins = earlier = 0.0
+        inner, outer = math.exp(-2.0 * BAND), math.exp(2.0 * BAND)
+        is_real = (square > inner) & (square < outer)
+        around = near = pairs = earlier = 0.0
         for j in range(ROOTS):
             u, v = x - z[j][0], y - z[j][1]
             gap = u * u + v * v
-            around = around + select(gap < CLEAR * CLEAR, 1.0, 0.0)
-            near = near + select(gap < CROWD * CROWD, 1.0, 0.0)
-            is_twin = gap < TWINS * TWINS
-            twins = twins + select(is_twin, 1.0, 0.0)
-            earlier = earlier + select(is_twin & (place > float(j)), 1.0, 0.0)
-        is_later = (twins < 2.5) & (earlier > 0.5)
-        mark = select(around > 1.5, LONE, SINGLE)
-        mark = select(is_later, TWIN, select(twins > 1.5, PAIR, mark))
-        mark = select(near > 2.5, MEMBER, mark)
-        # an error e of the series, whose largest is 1, moves a root by e / |P'|
-        p = d = (0.0, 0.0)
-        for k in reversed(range(-DEGREE, DEGREE + 1)):
-            d = _plus(_times(d, (x, y)), p)
-            sign = 1.0 if k >= 0 else -1.0
-            p = _times(p, (x, y))
-            p = _plus(p, (spectrum[abs(k)][0], sign * spectrum[abs(k)][1]))
+            around = around + select(gap < ISOLATED_BY * ISOLATED_BY, 1.0, 0.0)
+            near = near + select(gap < CLUSTER * CLUSTER, 1.0, 0.0)
+            is_pair = gap < PAIR * PAIR
+            pairs = pairs + select(is_pair, 1.0, 0.0)
+            earlier = earlier + select(is_pair & (place > float(j)), 1.0, 0.0)
+        is_later = (pairs < 2.5) & (earlier > 0.5)
+        mark = select(around > 1.5, NEAR_ANOTHER, ISOLATED)
+        mark = select(pairs > 1.5, FIRST_OF_PAIR, mark)
+        mark = select(is_later, SECOND_OF_PAIR, mark)
+        mark = select(near > 2.5, CLUSTERED, mark)
+        # P and P' at the root inside of the circle, z or 1 / conj z, and P on the
+        # circle: where that is larger than its error no exact root is there.
+        back = select(square > 1.0, 1.0 / maximum(square, TINY), 1.0)
+        p, d = _series(spectrum, (x * back, y * back))
         slope = sqrt(maximum(d[0] * d[0] + d[1] * d[1], TINY))
-        error = maximum(noise, ROUNDING) / slope
-        blur = maximum(blur, select(is_real, error, 0.0))
-        return atan2(y, x), select(is_real, mark, 0.0), blur, place + 1.0
+        least = maximum(noise, ROUNDING)
+        root_error = maximum(root_error, select(is_real, least / slope, 0.0))
+        length = sqrt(maximum(square, TINY))
+        there, _ = _series(spectrum, (x / length, y / length))
+        error = SAFETY * least + RESIDUAL * sqrt(p[0] * p[0] + p[1] * p[1])
+        size = sqrt(there[0] * there[0] + there[1] * there[1])
+        most = most + select(size > error, 0.0, 1.0)  # of NaN, too
+        return atan2(y, x), select(is_real, mark, 0.0), root_error, most, place + 1.0
 
     return _loose(
         formula,
-        "angle mark blur place",
+        "angle mark root_error most place",
         z=(ROOTS, 2),
         end=(2,),
         place=(),
-        blur=(),
+        root_error=(),
+        most=(),
         spectrum=(WAVES, 2),
         noise=(),
     )
+
+
+def _series(spectrum: Any, z: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+    """Return P, as a polynomial of degree 16, and P'."""
+    p = d = (0.0, 0.0)
+    for k in reversed(range(-DEGREE, DEGREE + 1)):
+        d = _plus(_times(d, z), p)
+        sign = 1.0 if k >= 0 else -1.0
+        p = _plus(_times(p, z), (spectrum[abs(k)][0], sign * spectrum[abs(k)][1]))
+    return p, d
 
 
 def _times(a: Any, b: Any) -> tuple[Any, Any]:

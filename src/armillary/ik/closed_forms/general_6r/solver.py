@@ -1,18 +1,26 @@
 """All answers of an arm of six joints, in stages that run where needed.
 
-1. Every target in the better order of the arm, one look at each root.
-2. Where three roots are close, something near a solution did not become one, or the
-   number of solutions is odd or zero: the roots of the crowd again, their angles
-   corrected first, and all roots of the other order. Where roots are inexact in either:
-   Newton's method from the solutions of poses next to the target, too.
-3. Where roots are inexact in both orders, or the number is odd still: the angles of all
-   roots, real or not, and many next to those that may be.
-4. Where that finds more, or leaves the number odd: Newton's method from next to each
-   solution, along both directions in which the arm moves least.
+Each solution of a target is a real root of its determinant. The roots of both orders
+say how many may be real, within what rounding may have done to them; a target that has
+as many solutions as that in either order has all of them. Other targets go on:
 
-What the last stage that runs leaves odd, or finds, is in doubt. So are targets whose
-determinant vanishes for every angle, in both orders, or of which poses next to them
-show more: solutions may form curves there, and roots are rounding alone.
+1. Every target in the better order of the arm, one search near each root.
+2. The clusters of roots again, their angles corrected first, and all roots of the other
+   order. Where roots are inexact: Newton's method from the solutions of displaced
+   targets, too.
+3. The angles of all roots, real or not, and many next to those that may be.
+4. Newton's method from next to each solution, along both directions in which the arm
+   moves least.
+
+A target that has fewer after that is unsure: it may have others. Where the roots of
+both orders are rounding alone, solutions may form curves.
+
+An arm with joints that slide is searched for by turns about far axes (`geometry.py`),
+whose roots prove nothing of its own solutions. There all stages run, and in doubt is
+what the last of them leaves odd, or finds.
+
+Terms: a root is *isolated* or in a *cluster*, if others are near; its *error* [rad] is
+what rounding may have done to it (`roots.py`).
 """
 
 from __future__ import annotations
@@ -27,7 +35,12 @@ import numpy.typing as npt
 from armillary.ik.closed_forms.family import NotApplicable, require
 from armillary.ik.closed_forms.general_6r.geometry import SixAxes, moved, weakest
 from armillary.ik.closed_forms.general_6r.nearby import FOUND
-from armillary.ik.closed_forms.general_6r.roots import LONE, MEMBER, PAIR, ROOTS, SINGLE
+from armillary.ik.closed_forms.general_6r.roots import (
+    CLUSTERED,
+    ISOLATED,
+    NEAR_ANOTHER,
+    ROOTS,
+)
 from armillary.ik.closed_forms.general_6r.stages import (
     KEYS,
     apart_kernel,
@@ -49,9 +62,6 @@ MOST = 16
 MISSED = 0.09
 """Square of what may miss before Newton's method: nothing worse has led anywhere."""
 
-CLOSE = 1e-4
-"""Square of what misses so little that a solution must be near."""
-
 ERROR = 1e-9
 """Largest error of a solution, of the pose in units of the arm."""
 
@@ -60,17 +70,20 @@ APART = 5e-6
 
 SAMPLES = 128
 SAME, MOST_LOST = 1e-3, 6
-BLUR = 3e-5, 2e-4
-"""Largest error of a root that shows where to look, first and where roots crowd."""
+INEXACT = 2e-4
+"""Error of roots in both orders from which on, of arms that slide, all are tried."""
 
-BLIND = 5e-3
-"""Error of roots in the better order from which on they say nothing."""
+ROUNDING = 5e-3
+"""Error of roots in the better order from which on they are rounding alone."""
 
-BLIND_IF_EMPTY = 1e-4
+ROUNDING_IF_EMPTY = 1e-4
 """The same where they led to no solution."""
 
-DIM = 3e-5
-"""Error of roots in either order from which on poses next to a target are asked."""
+DISPLACED_FROM = 3e-5
+"""Error of roots in either order from which on displaced targets are solved."""
+
+FARTHER_FROM = 5e-5
+"""Error of roots in the better order from which on some farther away are, too."""
 
 MOST_TURN = 0.6
 """Largest turn about a far axis that stands for a slide [rad]."""
@@ -80,9 +93,6 @@ LENGTHS = 2.0
 
 STILL = 0.3
 """Largest angle from which a joint that stays at zero is put there [rad]."""
-
-MURKY = 5e-5
-"""Error of roots in the better order from which on poses farther away are, too."""
 
 ROUNDS, NEARLY = 2, 1e-6
 """Rounds of Newton's method after the first; an error that would fall further."""
@@ -94,18 +104,21 @@ _AWAY[:3, 3] = 0.006, -0.005, 0.007
 DISPLACED: tuple[Array, Array] = _AWAY, np.linalg.inv(_AWAY).astype(np.float64)
 """A turn [rad] and a shift of 0.01 in no special direction: one for each order."""
 
-WIDE = 3, 10
-"""How many times as far, for arms with far axes or where roots are murky."""
+FARTHER = 3, 10
+"""How many times as far those are that are farther away."""
 
 SCALES = 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0
 """How far from solutions others are looked for [rad]."""
 
 SHIFTS = 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 4e-2
-LOOKS = {"passes": 1, "count": 1}, {"passes": 1, "count": 2}, {"passes": 2, "count": 2}
+SEARCHES = (
+    {"passes": 1, "count": 1},
+    {"passes": 1, "count": 2},
+    {"passes": 2, "count": 2},
+)
 ONE, TWO, AGAIN = range(3)
-"""How to look at a root: for one solution, for two, for two and from there again."""
+"""Near a root: search for one solution, for two, for two and from there again."""
 
-EVEN = range(2, MOST + 1, 2)
 SLOTS = ROOTS * FOUND, 3 * ROOTS * FOUND
 
 
@@ -116,17 +129,17 @@ class Solutions(NamedTuple):
         rows: The target of each, in order, shape (m,).
         angles: Of the axes [rad], shape (m, 6).
         unsure: Which targets may have others, shape (count,).
-        blind: Which of these have roots that are rounding alone, shape (count,).
+        infinite: Which of these may have infinitely many, shape (count,).
     """
 
     rows: Whole
     angles: Array
     unsure: Truths
-    blind: Truths
+    infinite: Truths
 
 
 class _Order:
-    """The kernels of one order of an arm: of roots, and of `LOOKS`."""
+    """The kernels of one order of an arm: of roots, and of `SEARCHES`."""
 
     def __init__(self, arm: SixAxes, *, hides_five: bool) -> None:
         """Prepare the kernels.
@@ -138,20 +151,20 @@ class _Order:
         constants, *self._around = arm.order(hides_five=hides_five)
         self._sliding, self._far = arm.sliding, arm.far
         self._roots = roots_kernel(constants)
-        self._looks = tuple(near_kernel(constants, **how) for how in LOOKS)
+        self._near = tuple(near_kernel(constants, **how) for how in SEARCHES)
 
     def roots(self, inner: Array, *, threads: int | None = None) -> tuple[Array, ...]:
-        """Return `angles`, `marks` and `blur` of the kernel of roots."""
+        """Return `angles`, `marks`, `root_error` and `most` of the kernel of roots."""
         return _called(self._roots, threads, self._seen(inner))
 
-    def look(
+    def near(
         self, how: int, inner: Array, angles: Array, *, threads: int | None = None
     ) -> tuple[Array, Array]:
-        """Return `found` and `missed` of the kernel of a look.
+        """Return `found` and `missed` of the kernel of a search.
 
         Turns about far axes become slides; where they are large there is no answer.
         """
-        found, missed = _called(self._looks[how], threads, self._seen(inner), angles)
+        found, missed = _called(self._near[how], threads, self._seen(inner), angles)
         if self._sliding:
             turns = found[..., self._sliding]
             missed = np.where((np.abs(turns) < MOST_TURN).all(-1), missed, np.inf)
@@ -166,31 +179,22 @@ class _Order:
         return np.ascontiguousarray(front @ inner @ back)
 
 
-NONE, NO_BLUR = np.zeros(0, np.bool_), np.zeros((0, 2))
-
-
 class _Found(NamedTuple):
-    """Solutions: targets, angles and keys of each; targets that are in doubt.
-
-    `alone` are looks that found fewer solutions than they can. `blur` is the error of
-    the roots of targets in both orders, shape (count, 2), the smaller first.
-    """
+    """Solutions: the target, angles, keys of each, and whether it is regular."""
 
     rows: Whole
     angles: Array
     keys: Array
-    doubt: Truths
-    alone: Truths = NONE
-    blur: Array = NO_BLUR
+    regular: Array
+    targets: int
 
     @property
-    def parts(self) -> tuple[Whole, Array, Array]:
-        return self[:3]
+    def parts(self) -> tuple[Whole, Array, Array, Array]:
+        return self[:4]
 
     def picked(self, which: Whole) -> _Found:
         """Return some of it, by positions."""
-        rows, angles, keys = self.parts
-        return _Found(rows[which], angles[which], keys[which], self.doubt)
+        return _Found(*(part[which] for part in self.parts), self.targets)
 
     def ordered(self) -> _Found:
         """Return the same by targets, in order."""
@@ -203,15 +207,25 @@ class _Found(NamedTuple):
         _, first = np.unique(table, axis=0, return_index=True)
         return self.picked(first)
 
-    def of(self, targets: Whole) -> _Found:
+    def of(self, some: Whole) -> _Found:
         """Return what is found of some targets, as the targets of their own."""
-        place = np.full(len(self.doubt), -1)
-        place[targets] = np.arange(len(targets))
+        place = np.full(self.targets, -1)
+        place[some] = np.arange(len(some))
         rows = place[self.rows]
         kept = rows >= 0
-        return _Found(
-            rows[kept], self.angles[kept], self.keys[kept], self.doubt[targets]
-        )
+        parts = rows, *self.parts[1:]
+        return _Found(*(part[kept] for part in parts), len(some))
+
+    @staticmethod
+    def joined(parts: list[_Found]) -> _Found:
+        """Return what several found of the same targets, one behind the other."""
+        columns = zip(*(each.parts for each in parts), strict=True)
+        return _Found(*map(np.concatenate, columns), parts[0].targets)
+
+    @property
+    def counts(self) -> Whole:
+        """Return how many solutions each target has, copies included."""
+        return np.bincount(self.rows, minlength=self.targets)
 
 
 class SixAxesSolver:
@@ -243,13 +257,12 @@ class SixAxesSolver:
         counts = np.bincount(whole.rows, minlength=SAMPLES)
         lost = int(((own > SAME) | (counts > MOST)).sum())
         require(lost <= MOST_LOST, "its axes leave infinitely many answers to a pose")
-        # The order that misses fewer answers without noticing, then with fewer doubts.
+        # The order that misses fewer solutions without noticing, then fewer at all.
         costs: list[tuple[int, int]] = []
         for order in self._orders:
-            found = self._first(order, poses, None)
-            alone = np.bincount(found.rows, minlength=SAMPLES)
-            again = found.doubt | (alone % 2 == 1)
-            costs.append((int(((alone < counts) & ~again).sum()), int(again.sum())))
+            found, most = self._first(order, poses, None)
+            fewer, again = found.counts < counts, found.counts != most
+            costs.append((int((fewer & ~again).sum()), int(again.sum())))
         if costs[1] < costs[0]:
             self._orders.reverse()
 
@@ -274,7 +287,7 @@ class SixAxesSolver:
     ) -> Solutions:
         """Return solutions with the axes at zero that stay there, and close to it are.
 
-        In doubt is only what is so with another choice of these axes, too.
+        Unsure is only what is so with another choice of these axes, too.
         """
         assert self._stilled is not None
         angles = whole.angles[:, self.arm.moves :]
@@ -283,21 +296,25 @@ class SixAxesSolver:
         # where none is close the others lead to a miss, of which the least is wanted
         close = np.flatnonzero(is_close | (counts == 0)[whole.rows])
         rows = whole.rows[close]
-        q, _, keys = _called(self._stilled, threads, inner[rows], whole.angles[close])
-        parts = [_Found(rows, q, keys, whole.unsure)]
-        unsure, blind = whole.unsure, whole.blind
+        q, _, keys, regular = _called(
+            self._stilled, threads, inner[rows], whole.angles[close]
+        )
+        parts = [_Found(rows, q, keys, regular, len(inner))]
+        unsure, infinite = whole.unsure, whole.infinite
         again = np.flatnonzero(unsure)
         if again.size and self._other is not None:
             solver, front, back = self._other
             there = np.ascontiguousarray(front @ inner[again] @ back)
             more = solver.solve(there, threads=threads)
-            unsure, blind = unsure.copy(), blind.copy()
-            unsure[again], blind[again] = more.unsure, more.blind
+            unsure, infinite = unsure.copy(), infinite.copy()
+            unsure[again], infinite[again] = more.unsure, more.infinite
             rows = again[more.rows]
-            q, _, keys = _called(self._stilled, threads, inner[rows], more.angles)
-            parts.append(_Found(rows, q, keys, unsure))
+            q, _, keys, regular = _called(
+                self._stilled, threads, inner[rows], more.angles
+            )
+            parts.append(_Found(rows, q, keys, regular, len(inner)))
         found = self._distinct(parts).ordered()
-        return Solutions(found.rows, found.angles, unsure, blind)
+        return Solutions(found.rows, found.angles, unsure, infinite)
 
     @cached_property
     def _stilled(self) -> Kernel | None:
@@ -327,60 +344,66 @@ class SixAxesSolver:
     def _of_six(self, inner: Array, threads: int | None) -> Solutions:
         """Return all solutions where all six axes move."""
         count = len(inner)
-        found = self._first(self._orders[0], inner, threads)
-        unsure, hidden = np.zeros((2, count), np.bool_)
-        blur = np.zeros((count, 2))
+        found, most = self._first(self._orders[0], inner, threads)
+        root_error, hidden = np.zeros((count, 2)), np.zeros(count, np.bool_)
+        real = np.column_stack([most, most])
+        unsure = self._is_unsure(found, real)
+        if self._is_mixed:  # either order has other far axes
+            unsure[:] = True
         for stage in (self._second, self._third, self._fourth):
-            counts = np.bincount(found.rows, minlength=count)
-            unsure = found.doubt | (counts % 2 == 1)
-            is_first = stage == self._second
-            if is_first and self._is_mixed:  # either order has other far axes
-                unsure[:] = True
-            elif is_first:  # that there is none is proven by distance, or both orders
-                unsure |= (counts == 0) & self._is_near(inner)
             again = np.flatnonzero(unsure)
             if not again.size:
                 break
-            before = found.of(again)
-            more = stage(np.ascontiguousarray(inner[again]), before, threads)
+            counts, before = found.counts, found.of(again)
+            targets = np.ascontiguousarray(inner[again])
+            if stage == self._second:
+                more, root_error[again], real[again] = self._second(targets, threads)
+            else:
+                more = stage(targets, before, threads)
             found = self._joined(found, again, [before, *more])
-            if is_first:
-                blur[again] = more[-1].blur
+            unsure = self._is_unsure(found, real)
+            if stage == self._second:
                 for least, ways in self._ways:
-                    dim = np.flatnonzero(~(blur < least).all(axis=1))
-                    found, shown = self._displaced(found, inner, dim, ways, threads)
-                    hidden[dim] |= shown
-            else:  # what finds nothing more leaves no doubt
-                grown = np.bincount(found.rows, minlength=count) > counts
-                found = found._replace(doubt=grown)
-        else:
-            odd = np.bincount(found.rows, minlength=count) % 2 == 1
-            unsure = found.doubt | odd
-        blind = ~(blur[:, 0] < BLIND) | hidden
-        is_empty = np.bincount(found.rows, minlength=count) == 0
-        blind |= is_empty & ~(blur[:, 0] < BLIND_IF_EMPTY)
-        return Solutions(found.rows, found.angles, unsure | blind, blind)
+                    inexact = ~(root_error < least).all(axis=1)
+                    some = np.flatnonzero(inexact & (unsure | self._is_mixed))
+                    found, shown = self._displaced(found, inner, some, ways, threads)
+                    hidden[some] |= shown
+                    unsure = self._is_unsure(found, real)
+                if self._is_mixed:
+                    odd = found.counts % 2 == 1
+                    unsure = odd | ~(root_error[:, 0] < INEXACT)
+            elif self._is_mixed:  # what finds nothing more leaves no doubt
+                unsure = (found.counts > counts) | (found.counts % 2 == 1)
+        infinite = ~(root_error[:, 0] < ROUNDING) | hidden
+        infinite |= (found.counts == 0) & ~(root_error[:, 0] < ROUNDING_IF_EMPTY)
+        if self._is_mixed:
+            unsure |= infinite
+        return Solutions(found.rows, found.angles, unsure, unsure & infinite)
+
+    @staticmethod
+    def _is_unsure(found: _Found, real: Array) -> Truths:
+        """Return which targets have not as many solutions as real roots.
+
+        A solution where the arm is singular is no single root, or is on a curve.
+
+        Args:
+            found: Of all targets.
+            real: How many roots may be real, in each order, shape (count, 2).
+        """
+        unsure = np.asarray((real != found.counts[:, np.newaxis]).all(axis=1))
+        unsure[found.rows[found.regular < 1.0]] = True
+        return unsure
 
     @property
     def _is_mixed(self) -> bool:
         return any(self.arm.slides)
-
-    def _is_near(self, inner: Array) -> Truths:
-        """Return which targets are within the sum of the lengths of all links."""
-        reach = np.linalg.norm(self._links[:, :3, 3], axis=1).sum()
-        near = (inner[:, :3, 3] ** 2).sum(axis=1) <= (1.0 + ERROR) * reach**2
-        return np.asarray(near)
 
     def solve_one(self, inner: Array) -> tuple[Array, bool]:
         """Return what `solve` does of one target: angles (m, 6), whether unsure.
 
         inner: Shape (4, 4).
         """
-        order = self._orders[0]
-        angles, marks, blur = order.roots(inner)
-        found = None
-        if not self._is_mixed and blur < BLUR[0] and not (marks == MEMBER).any():
-            found = self._looks_at_one(order, inner, angles, marks)
+        found = None if self._is_mixed else self._first_of_one(inner)
         if found is not None:
             if self._stilled is None:
                 return found, False
@@ -390,79 +413,66 @@ class SixAxesSolver:
         solved = self.solve(inner[np.newaxis])
         return solved.angles, bool(solved.unsure[0])
 
-    def _looks_at_one(
-        self, order: _Order, inner: Array, angles: Array, marks: Array
-    ) -> Array | None:
-        """Return the angles that looks at roots find, None where that leaves a doubt.
-
-        They are those of `_first`, in the order of these.
-        """
+    def _first_of_one(self, inner: Array) -> Array | None:
+        """Return the angles that `_first` finds, None where there may be others."""
+        order = self._orders[0]
+        angles, marks, _, most = order.roots(inner)
         starts: list[Array] = []
         misses: list[Array] = []
-        for how, some in ((ONE, marks == SINGLE), (TWO, marks > SINGLE)):
-            at, missed = order.look(how, inner, angles[some])
+        for how, some in ((ONE, marks == ISOLATED), (TWO, marks > ISOLATED)):
+            at, missed = order.near(how, inner, angles[some])
             starts.append(at.reshape(-1, 6))
             misses.append(missed.ravel())
-        missed = np.concatenate(misses)
-        kept = np.flatnonzero(missed < MISSED)
-        q, error, keys = self._polish(inner, np.concatenate(starts)[kept])
+        kept = np.concatenate(misses) < MISSED
+        q, error, keys, regular = self._polish(inner, np.concatenate(starts)[kept])
         good = error < ERROR
-        if (missed[kept[~good]] < CLOSE).any():
+        if not regular[good].all():
             return None
-        kept, q, keys = kept[good], q[good], keys[good]
-        # Of a pair of roots that are close both must lead to answers, or none.
-        others = marks[marks > SINGLE]
-        if (others == PAIR).any():
-            every = np.full((len(missed), KEYS), np.nan)
-            every[kept] = keys
-            both = every[len(misses[0]) :].reshape(-1, FOUND, KEYS)
-            if (_are_alone(both) & (others == PAIR)).any():
-                return None
-        # The first of each set of copies; answers come in even numbers.
+        q, keys = q[good], keys[good]
+        # The first of each set of copies.
         same = np.abs(keys[:, np.newaxis] - keys).max(axis=2, initial=0.0) <= APART
         q = q[same.argmax(axis=1) == np.arange(len(q))] if len(q) else q
-        return q if len(q) in EVEN else None
+        return q if len(q) == _even(most) else None
 
-    def _first(self, order: _Order, inner: Array, threads: int | None) -> _Found:
-        """Return what one look at each root finds; crowds are in doubt."""
-        angles, marks, blur = order.roots(inner, threads=threads)
-        doubt = (marks == MEMBER).any(axis=1) | ~(blur < BLUR[0])
-        single = np.nonzero(marks == SINGLE)
-        starts = single[0], angles[single]
-        parts = [self._looked(order, ONE, inner, starts, threads)]
-        others = np.nonzero(marks > SINGLE)
-        if others[0].size:
-            starts = others[0], angles[others]
-            found = self._looked(order, TWO, inner, starts, threads)
-            pairs = np.flatnonzero(marks[others] == PAIR)
-            doubt[others[0][pairs[found.alone[pairs]]]] = True
-            parts.append(found)
-        for each in parts:
-            doubt |= each.doubt
-        parts[-1] = parts[-1]._replace(doubt=doubt)
-        return self._distinct(parts)
+    def _first(
+        self, order: _Order, inner: Array, threads: int | None
+    ) -> tuple[_Found, Array]:
+        """Return what one search near each root finds, and how many may be real."""
+        angles, marks, _, most = order.roots(inner, threads=threads)
+        parts: list[_Found] = []
+        for how, some in ((ONE, marks == ISOLATED), (TWO, marks > ISOLATED)):
+            at = np.nonzero(some)
+            if how == ONE or at[0].size:
+                starts = at[0], angles[at]
+                parts.append(self._searched(order, how, inner, starts, threads))
+        return self._distinct(parts), _even(most)
 
     def _second(
-        self, inner: Array, before: _Found, threads: int | None
-    ) -> list[_Found]:
-        """Return what crowds hold, and what the other order finds."""
-        del before
+        self, inner: Array, threads: int | None
+    ) -> tuple[list[_Found], Array, Array]:
+        """Return what clusters hold, and what the other order finds.
+
+        Then the error of roots in both orders, the smaller first, and how many may be
+        real in each, shape (count, 2).
+        """
         parts: list[_Found] = []
-        blurs: list[Array] = []
+        errors: list[Array] = []
+        real: list[Array] = []
         for k, order in enumerate(self._orders):
-            angles, marks, blur = order.roots(inner, threads=threads)
-            blurs.append(blur)
-            # a second look may leave for another solution, so it replaces none
-            looks = [(AGAIN, MEMBER), (TWO, SINGLE)] if k else [(AGAIN, MEMBER)]
-            for how, least in looks:
+            angles, marks, error, most = order.roots(inner, threads=threads)
+            errors.append(error)
+            real.append(_even(most))
+            # a second search may leave for another solution, so it replaces none
+            searches = (
+                [(AGAIN, CLUSTERED), (TWO, ISOLATED)] if k else [(AGAIN, CLUSTERED)]
+            )
+            for how, least in searches:
                 some = np.nonzero(marks >= least)
                 starts = some[0], angles[some]
-                parts.append(self._looked(order, how, inner, starts, threads))
-        blur = np.sort(np.column_stack(blurs), axis=1)  # NaN last
-        lost = ~(blur[:, 0] < BLUR[1])
-        found = [self._distinct([each._replace(doubt=lost)]) for each in parts]
-        found[-1] = found[-1]._replace(blur=blur)
-        return found
+                parts.append(self._searched(order, how, inner, starts, threads))
+        found = [self._distinct([each]) for each in parts]
+        root_error = np.sort(np.column_stack(errors), axis=1)  # NaN last
+        return found, root_error, np.column_stack(real)
 
     @cached_property
     def _ways(self) -> list[tuple[Array, Sequence[tuple[_Order, Array]]]]:
@@ -471,19 +481,20 @@ class SixAxesSolver:
         Those are two: of the better order, and of the other.
         """
         wide: list[Array] = [
-            np.linalg.matrix_power(way, k) for way in DISPLACED for k in WIDE
+            np.linalg.matrix_power(way, k) for way in DISPLACED for k in FARTHER
         ]
         ways = [*zip(self._orders, DISPLACED, strict=True)]
         more = [(order, way) for order in self._orders for way in wide]
         if self._is_mixed:
             return [(np.zeros(2), ways + more)]
-        return [(np.array([DIM, DIM]), ways), (np.array([MURKY, np.inf]), more)]
+        least = np.array([DISPLACED_FROM, DISPLACED_FROM])
+        return [(least, ways), (np.array([FARTHER_FROM, np.inf]), more)]
 
     def _displaced(
         self,
         found: _Found,
         inner: Array,
-        dim: Whole,
+        some: Whole,
         ways: Sequence[tuple[_Order, Array]],
         threads: int | None,
     ) -> tuple[_Found, Truths]:
@@ -496,43 +507,44 @@ class SixAxesSolver:
         Args:
             found: So far.
             inner: All targets.
-            dim: The targets that are asked for.
+            some: The targets that are asked for.
             ways: Orders, and where targets are displaced to, (4, 4).
             threads: As for kernels.
 
         Returns:
             All solutions, and of which of these targets more were found, or nearly so,
-            (len(dim),): there roots do not show all.
+            (len(some),): there roots do not show all.
         """
-        targets = np.ascontiguousarray(inner[dim])
-        parts = [found.of(dim)]
-        near = np.zeros(len(dim), np.bool_)
-        if not dim.size:
+        targets = np.ascontiguousarray(inner[some])
+        parts = [found.of(some)]
+        near = np.zeros(len(some), np.bool_)
+        if not some.size:
             return found, near
         for order, way in ways:
-            there = self._first(order, targets @ way, threads)
+            there = self._first(order, targets @ way, threads)[0]
             q, rows = there.angles, there.rows
             own = targets[rows]
-            q, error, keys = _called(self._polish, threads, own, q)
+            q, error, keys, regular = _called(self._polish, threads, own, q)
             for _ in range(ROUNDS):
-                q, error, keys = _called(self._polish, threads, own, q)
+                q, error, keys, regular = _called(self._polish, threads, own, q)
             good = error < ERROR
             near[rows[~good & (error < NEARLY)]] = True
-            parts.append(_Found(rows[good], q[good], keys[good], near))
-        counts = np.bincount(found.rows, minlength=len(inner))[dim]
-        joined = self._joined(found, dim, parts)
-        grown = np.bincount(joined.rows, minlength=len(inner))[dim] > counts
+            parts.append(
+                _Found(rows[good], q[good], keys[good], regular[good], len(some))
+            )
+        joined = self._joined(found, some, parts)
+        grown = joined.counts[some] > found.counts[some]
         if self._is_mixed:  # pairs that are close are complex for far axes
             grown[:] = False
-        return joined._replace(doubt=found.doubt), grown | near
+        return joined, grown | near
 
     def _third(self, inner: Array, before: _Found, threads: int | None) -> list[_Found]:
         """Return what is found from all roots and next to them."""
         del before
         parts: list[_Found] = []
         for order in self._orders:
-            angles, marks, _ = order.roots(inner, threads=threads)
-            near, at = np.nonzero(marks >= LONE)
+            angles, marks, *_ = order.roots(inner, threads=threads)
+            near, at = np.nonzero(marks >= NEAR_ANOTHER)
             every, which = np.nonzero(marks >= 0.0)
             ways = [x for shift in SHIFTS for x in (shift, -shift)]
             shifted = (angles[near, at] + np.array(ways)[:, np.newaxis]).ravel()
@@ -540,7 +552,7 @@ class SixAxesSolver:
                 np.concatenate([every, np.tile(near, len(ways))]),
                 np.concatenate([angles[every, which], shifted]),
             )
-            found = self._looked(order, TWO, inner, starts, threads)
+            found = self._searched(order, TWO, inner, starts, threads)
             parts.append(found.thinned())
         return [self._distinct([each]) for each in parts]
 
@@ -554,13 +566,17 @@ class SixAxesSolver:
         for scale in SCALES:
             starts = (before.angles + scale * ways).reshape(-1, 6)
             rows = np.tile(before.rows, len(ways))
-            q, error, keys = _called(self._polish, threads, inner[rows], starts)
+            q, error, keys, regular = _called(
+                self._polish, threads, inner[rows], starts
+            )
             good = error < ERROR
-            found = _Found(rows[good], q[good], keys[good], before.doubt)
+            found = _Found(
+                rows[good], q[good], keys[good], regular[good], before.targets
+            )
             parts.append(found.thinned())
         return [self._distinct([each]) for each in parts]
 
-    def _looked(
+    def _searched(
         self,
         order: _Order,
         how: int,
@@ -568,74 +584,47 @@ class SixAxesSolver:
         starts: tuple[Whole, Array],
         threads: int | None,
     ) -> _Found:
-        """Return what is found next to angles of targets, copies among it.
-
-        In doubt are those in which something misses little, and leads nowhere.
-        """
+        """Return what is found next to angles of targets, copies among it."""
         rows, angles = starts
-        count = LOOKS[how]["count"]
-        at, missed = order.look(how, inner[rows], angles, threads=threads)
-        missed = missed.ravel()
-        kept = np.flatnonzero(missed < MISSED)
-        rows = rows[kept // count]
-        q, error, keys = _called(
+        at, missed = order.near(how, inner[rows], angles, threads=threads)
+        kept = np.flatnonzero(missed.ravel() < MISSED)
+        rows = rows[kept // SEARCHES[how]["count"]]
+        q, error, keys, regular = _called(
             self._polish, threads, inner[rows], at.reshape(-1, 6)[kept]
         )
         good = error < ERROR
-        # What began near a solution and did not arrive may be two that are close.
-        doubt = np.zeros(len(inner), np.bool_)
-        doubt[rows[~good & (missed[kept] < CLOSE)]] = True
-        alone = NONE
-        if how == TWO:
-            both = np.full((len(angles), FOUND, KEYS), np.nan)
-            both.reshape(-1, KEYS)[kept[good]] = keys[good]
-            alone = _are_alone(both)
-        return _Found(rows[good], q[good], keys[good], doubt, alone)
+        return _Found(rows[good], q[good], keys[good], regular[good], len(inner))
 
     def _joined(self, found: _Found, again: Whole, more: list[_Found]) -> _Found:
         """Return what is found, with more of some targets."""
-        doubt = more[-1].doubt
-        is_new = np.zeros(len(found.doubt), np.bool_)
+        is_new = np.zeros(found.targets, np.bool_)
         is_new[again] = True
-        is_again = is_new[found.rows]
         new = self._distinct(more)
-        whole = np.zeros(len(found.doubt), np.bool_)
-        whole[again] = doubt
-        rest = found.picked(np.flatnonzero(~is_again))
-        return _Found(
-            np.concatenate([rest.rows, again[new.rows]]),
-            np.concatenate([rest.angles, new.angles]),
-            np.concatenate([rest.keys, new.keys]),
-            whole,
-        ).ordered()
+        rest = found.picked(np.flatnonzero(~is_new[found.rows]))
+        new = new._replace(rows=again[new.rows])
+        return _Found.joined([rest, new]).ordered()
 
     @staticmethod
     def _distinct(parts: list[_Found]) -> _Found:
         """Return what is found without copies, by targets."""
-        rows, angles, keys = parts[0].parts
+        all_found = parts[0]
         if len(parts) > 1:
-            joined = _Found(
-                np.concatenate([each.rows for each in parts]),
-                np.concatenate([each.angles for each in parts]),
-                np.concatenate([each.keys for each in parts]),
-                parts[0].doubt,
-            )
-            rows, angles, keys = joined.ordered().parts
-        doubt = parts[-1].doubt
-        count = len(doubt)
+            all_found = _Found.joined(parts).ordered()
+        rows, keys = all_found.rows, all_found.keys
+        count = parts[0].targets
         counts = np.bincount(rows, minlength=count)
         slots = SLOTS[0] if counts.max(initial=0) <= SLOTS[0] else SLOTS[1]
         slot = np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]
         # more than all slots are copies, nearly all of them
         if counts.max(initial=0) > slots:
-            fits = slot < slots
-            rows, angles, keys, slot = rows[fits], angles[fits], keys[fits], slot[fits]
+            fits = np.flatnonzero(slot < slots)
+            all_found, slot = all_found.picked(fits), slot[fits]
+            rows, keys = all_found.rows, all_found.keys
             counts = np.minimum(counts, slots)
         table = np.zeros((count, slots, KEYS))
         table[rows, slot] = keys
         new = apart_of(slots)(table, counts.astype(np.float64), APART)
-        kept = new[rows, slot] > 0.0
-        return _Found(rows[kept], angles[kept], keys[kept], doubt)
+        return all_found.picked(np.flatnonzero(new[rows, slot] > 0.0))
 
 
 def _called(kernel: Kernel, threads: int | None, *inputs: Array) -> Any:
@@ -663,9 +652,9 @@ def apart_of(slots: int) -> Kernel:
 _APART: dict[int, Kernel] = {}
 
 
-def _are_alone(keys: Array) -> Truths:
-    """Return which looks for two solutions did not find two: keys (m, 2, 3)."""
-    return ~(np.abs(keys[:, 0] - keys[:, 1]).max(axis=1) > APART)
+def _even(most: Any) -> Any:
+    """Return how many roots may be real: those that are not are pairs z, 1 / conj z."""
+    return 2.0 * np.floor(0.5 * most)
 
 
 def _wrapped(angles: Array) -> Array:

@@ -57,6 +57,10 @@ MOST_STEPS = 6
 EXACT = 1e-14
 """Error of the inner pose below which no step is taken."""
 
+SINGULAR, SINGULAR_BY_ERROR = 1e-8, 1e-6
+"""The arm is singular where |det J|, lengths in units of the arm, is less than the one,
+or than the error that is left divided by the other."""
+
 LONGEST_STEP = 0.5
 PIVOT = 1e-13
 
@@ -80,7 +84,9 @@ PASSES = Table("passes", (reals("number"),))
 
 
 def roots_kernel(order: dict[str, Any]) -> Kernel:
-    """Return the kernel `target` (4, 4) -> `angles`, `marks` (16,), `blur`.
+    """Return the kernel of roots.
+
+    It leads from `target` (4, 4) to `angles`, `marks` (16,), `root_error` and `most`.
 
     order: The constants of `SixAxes.order`.
     """
@@ -102,7 +108,9 @@ def near_kernel(order: dict[str, Any], *, passes: int, count: int) -> Kernel:
 def polish_kernel(
     links: Any, slides: Sequence[bool], moves: int, weight: float = 1.0
 ) -> Kernel:
-    """Return the kernel `target` (4, 4), `q` (6,) -> `q`, `error`, `keys`.
+    """Return the kernel `target` (4, 4), `q` (6,) -> `q`, `error`, `keys`, `regular`.
+
+    `regular` is 1 where no other solution is as near as the error that is left, else 0.
 
     Args:
         links: K in units of the scale, shape (5, 3, 4).
@@ -142,7 +150,7 @@ def _roots() -> CompiledPipeline:
             (Port("target", (4, 4)),),
             (ORDER, *TABLES),
             stages,
-            ("angles", "marks", "blur"),
+            ("angles", "marks", "root_error", "most"),
         )
     )
 
@@ -177,7 +185,7 @@ def _near(count: int) -> CompiledPipeline:
 
 @cache
 def _polish(*, mixed: bool) -> CompiledPipeline:
-    begin = program(_unpolished, "active error keys", q=(6,))
+    begin = program(_unpolished, "active error keys regular", q=(6,))
     step = _newton_of_mixed() if mixed else _newton()
     stages = (
         begin,
@@ -191,14 +199,14 @@ def _polish(*, mixed: bool) -> CompiledPipeline:
             (Port("target", (4, 4)), Port("q", (6,))),
             (MIXED_ARM if mixed else ARM,),
             stages,
-            ("q", "error", "keys"),
+            ("q", "error", "keys", "regular"),
         )
     )
 
 
 def _unpolished(q: Any) -> Any:
     del q
-    return 1.0, 0.0, [0.0] * KEYS
+    return 1.0, 0.0, [0.0] * KEYS, 0.0
 
 
 @cache
@@ -251,7 +259,7 @@ def _newton() -> Program:
         return _step(q, target, links)
 
     return _loose(
-        formula, "q error keys active", q=(6,), target=(4, 4), links=(5, 3, 4)
+        formula, "q error keys regular active", q=(6,), target=(4, 4), links=(5, 3, 4)
     )
 
 
@@ -259,7 +267,7 @@ def _newton_of_mixed() -> Program:
     """Return a step where some joints slide and the last may stay at zero."""
     return _loose(
         _step,
-        "q error keys active",
+        "q error keys regular active",
         q=(6,),
         target=(4, 4),
         links=(5, 3, 4),
@@ -277,7 +285,7 @@ def _step(  # noqa: PLR0912
     moves: Any = None,
     weight: Any = 1.0,
 ) -> Any:
-    """Return q after a step, the error before it, keys, and whether it was taken."""
+    """Return q after a step; error, keys, `regular` before it; whether it was taken."""
     axes: list[Any] = []
     parts: list[Any] = []
     x, y, z, p = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (0.0, 0.0, 0.0)
@@ -326,6 +334,11 @@ def _step(  # noqa: PLR0912
         rows[:3] = [[weight * x for x in row] for row in rows[:3]]
     # of fewer joints, which come first, the last rows are what least squares leave
     reflect(rows, 6)
+    det: Any = 1.0
+    for k in range(6):
+        det = det * rows[k][k]
+    det = absolute(det)
+    is_regular = (det > SINGULAR) & (error < SINGULAR_BY_ERROR * det)
     step: list[Any] = [0.0] * 6
     for k in reversed(range(6)):
         total = rows[k][6]
@@ -345,7 +358,8 @@ def _step(  # noqa: PLR0912
         sum((w * x for w, x in zip(row, parts, strict=True)), 0.0)
         for row in _KEY_ROWS.tolist()
     ]
-    return ahead, error, keys, select(is_off, 1.0, 0.0)
+    regular = select(is_regular, 1.0, 0.0)
+    return ahead, error, keys, regular, select(is_off, 1.0, 0.0)
 
 
 def _mixed(column: list[Any], axis: Any, slides: Any, moves: Any) -> list[Any]:
