@@ -17,6 +17,7 @@ import numpy as np
 
 import armillary as arm
 from armillary import Cell
+from armillary.errors import ModelError
 from benchmarks.arms import ARMS
 from benchmarks.closed import one_thread
 from benchmarks.measure import best_times
@@ -38,12 +39,16 @@ MAKERS = {
 SEARCH = "search"
 """What stands for the family of an arm without a closed form."""
 
-REFERENCE = "UR5"
-"""The arm whose times those of others are divided by, measured beside each of them."""
+GIVEN = -1, 0
+"""Of seven joints without a formula, those that are given, in this order: at the tool,
+at the base. The others have a closed form for all of their values."""
 
 
 class Row(NamedTuple):
-    """What is measured of one arm: answers to a target, and times [us]."""
+    """What is measured of one arm: answers to a target, and times.
+
+    Times are those of the reference beside it in the same turns, as parts of these.
+    """
 
     name: str
     joints: int
@@ -58,7 +63,8 @@ class Row(NamedTuple):
 def report() -> Iterator[str]:
     """Yield the lines of the page."""
     with one_thread():
-        rows = [row for row in _rows() if row is not None]
+        reference = _Reference()
+        rows = [row for row in _rows(reference) if row is not None]
     rows.sort(key=lambda row: (row.family, row.joints, row.name.lower()))
     closed = sum(row.family != SEARCH for row in rows)
     yield "# Arms and their branches"
@@ -73,28 +79,51 @@ def report() -> Iterator[str]:
     yield f"- {COUNT} random poses of each arm; joints turn by half a turn either way."
     yield "- *answers*: to a pose, in the mean and at most; *complete*: share of poses"
     yield "  where these are proven to be all."
-    yield "- Times are of one thread, with other work on the machine: compare them with"
-    yield "  each other. *batch* is a pose of many, *one* a call with one pose."
-    yield "- Of arms with an arm angle, all of these are of one angle."
+    yield "- Times are of one thread, in parts of those of a UR5 in the same turns:"
+    yield (
+        f"  {1e6 * reference.best[0]:.2g} us for a pose of many (*batch*), "
+        f"{1e6 * reference.best[1]:.2g} us for a call with one (*one*)."
+    )
+    yield "- Of arms with an arm angle, all of these are of one angle; where a joint is"
+    yield "  given (`redundancy=`), of its value at the positions that made the pose."
     yield ""
     yield "| arm | joints | family | answers | complete | batch | one |"
     yield "| --- | --- | --- | --- | --- | --- | --- |"
     for row in rows:
         yield (
             f"| {row.name} | {row.joints} | {row.family} | {row.mean:.1f}, {row.most} "
-            f"| {row.complete:.1%} | {_time(row.batch)} | {_time(row.single)} |"
+            f"| {row.complete:.1%} | {row.batch:.2g} | {row.single:.2g} |"
         )
 
 
-def _time(microseconds: float) -> str:
-    if microseconds < 10.0:
-        return f"{microseconds:.1f} us"
-    if microseconds < 10_000.0:
-        return f"{microseconds:.0f} us"
-    return f"{1e-3 * microseconds:.0f} ms"
+class _Reference:
+    """All answers of a UR5, with which times of others are compared."""
+
+    def __init__(self) -> None:
+        files = {path.stem: path for path in urdf_files()}
+        stem, tip = ARMS["UR5"]
+        cell = arm.load(files[stem], packages={"example-robot-data": SHARE})
+        device = cell.device(base="world", ends=tip)
+        q = np.random.default_rng(0).uniform(-np.pi, np.pi, (COUNT, 6))
+        self._ik, self._targets = device.ik(), np.asarray(device.fk()(q))
+        self.best = [np.inf, np.inf]
+
+    def many(self) -> object:
+        """Find those of many poses."""
+        return self._ik.all(self._targets)
+
+    def few(self) -> object:
+        """Find those of some poses, one by one."""
+        return [self._ik.all(X) for X in self._targets[:FEW]]
+
+    def took(self, batch: float, single: float) -> tuple[float, float]:
+        """Keep times of the two [s], and return those of one pose."""
+        once = batch / COUNT, single / FEW
+        self.best = [min(pair) for pair in zip(self.best, once, strict=True)]
+        return once
 
 
-def _rows() -> Iterator[Row | None]:
+def _rows(reference: _Reference) -> Iterator[Row | None]:
     """Yield the row of each arm, None of one that cannot be loaded."""
     try:
         package: Any = importlib.import_module("ssik.prebuilt")
@@ -109,14 +138,14 @@ def _rows() -> Iterator[Row | None]:
                 name = f"{MAKERS.get(maker, maker.replace('_', ' ').title())} "
                 name += model.removesuffix("_ik").upper().replace("_", " ")
                 known.add(model.removesuffix("_ik"))
-                yield _row(name, cell_of_peer(peer), "tool")
+                yield _row(name, cell_of_peer(peer), "tool", reference)
     files = {path.stem: path for path in urdf_files()}
     for name, (stem, tip) in ARMS.items():
         cell = arm.load(files[stem], packages={"example-robot-data": SHARE})
-        yield _row(name, cell, tip)
+        yield _row(name, cell, tip, reference)
 
 
-def _row(name: str, cell: Cell, tip: str) -> Row | None:
+def _row(name: str, cell: Cell, tip: str, reference: _Reference) -> Row | None:
     device = cell.device(base="world", ends=tip)
     ik = device.ik()
     n = len(device.joint_names)
@@ -127,18 +156,36 @@ def _row(name: str, cell: Cell, tip: str) -> Row | None:
     targets = np.asarray(device.fk()(q))
     closed = ik.closed
     family = SEARCH if closed is None else closed.family
-    options = {}
+    options: dict[str, Any] = {}
+    given: int | None = None
     if closed is not None and closed.arm_angle is not None:
         options["arm_angle"] = 0.0
-    many, few = targets, targets[:FEW]
     if closed is None:
-        many, few = targets[:FEW], targets[:FEW_SEARCHED]
-    found = ik.all(many, **options)
-    batch, one = best_times(
-        lambda: ik.all(many, **options),
-        lambda: [ik.all(X, **options) for X in few],
+        for place in GIVEN:
+            joint = device.joint_names[place]
+            try:
+                family = f"{joint} given: {ik.closed_given(joint).family}"
+            except ModelError:
+                continue
+            given = place
+            break
+
+    def chosen(rows: Any) -> dict[str, Any]:
+        if given is None:
+            return options
+        return {"redundancy": {device.joint_names[given]: q[rows, given]}}
+
+    is_searched = family == SEARCH
+    many, few = (FEW, FEW_SEARCHED) if is_searched else (COUNT, FEW)
+    found = ik.all(targets[:many], **chosen(slice(many)))
+    *ours, batch, one = best_times(
+        lambda: ik.all(targets[:many], **chosen(slice(many))),
+        lambda: [ik.all(targets[k], **chosen(k)) for k in range(few)],
+        reference.many,
+        reference.few,
         turns=3,
     )
+    batch, one = reference.took(batch, one)
     return Row(
         name=name,
         joints=n,
@@ -146,6 +193,6 @@ def _row(name: str, cell: Cell, tip: str) -> Row | None:
         mean=float(found.count.mean()),
         most=int(found.count.max()),
         complete=float(found.complete.mean()),
-        batch=1e6 * batch / len(many),
-        single=1e6 * one / len(few),
+        batch=ours[0] / many / batch,
+        single=ours[1] / few / one,
     )

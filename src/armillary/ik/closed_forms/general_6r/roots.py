@@ -97,7 +97,12 @@ def root_stages() -> tuple[Stage, ...]:
     return (
         _loose(_begin, "spectrum rounding turning", E=(3, 6, 9)),
         Each("samples", (_sample(),)),
-        _loose(_scaled, "spectrum noise z movers", spectrum=(WAVES, 2), rounding=()),
+        _loose(
+            _scaled,
+            "spectrum noise rounding z movers",
+            spectrum=(WAVES, 2),
+            rounding=(),
+        ),
         While(
             "turning",
             (
@@ -161,22 +166,27 @@ def at_angle(E: Any, basis: Any) -> list[list[Any]]:
 
 
 def _scaled(spectrum: Any, rounding: Any) -> Any:
-    """Return the series in parts of its largest, its noise, and where roots start."""
+    """Return the series in parts of its largest, and where roots start.
+
+    Its noise is what the last harmonics are, `rounding` also what is known otherwise.
+    """
     largest: Any = TINY
     for row in spectrum[: DEGREE + 1]:
         for x in row:
             largest = maximum(largest, absolute(x))
     factor = 1.0 / largest
-    noise: Any = (USUAL * factor) * rounding
+    noise: Any = 0.0
     for row in spectrum[DEGREE + 1 :]:
         for x in row:
             noise = maximum(noise, factor * absolute(x))
+    noise = maximum(noise, ROUNDING)
+    rounding = maximum(noise, (USUAL * factor) * rounding)
     z: list[list[float]] = []
     for k in range(ROOTS):
         turn, radius = 2.0 * math.pi * k / ROOTS + 0.4, (0.9, 1.05)[k % 2]
         z.append([radius * math.cos(turn), radius * math.sin(turn)])
     scaled = [[factor * x for x in row] for row in spectrum]
-    return scaled, noise, z, [1.0] * ROOTS
+    return scaled, noise, rounding, z, [1.0] * ROOTS
 
 
 def _of_mover(mover: Any) -> Any:
@@ -270,6 +280,7 @@ def _angle() -> Program:
         most: Any,
         spectrum: Any,
         noise: Any,
+        rounding: Any,
     ) -> Any:
         x, y = end
         square = x * x + y * y
@@ -294,11 +305,10 @@ def _angle() -> Program:
         back = select(square > 1.0, 1.0 / maximum(square, TINY), 1.0)
         p, d = _series(spectrum, (x * back, y * back))
         slope = sqrt(maximum(d[0] * d[0] + d[1] * d[1], TINY))
-        least = maximum(noise, ROUNDING)
-        root_error = maximum(root_error, select(is_real, least / slope, 0.0))
+        root_error = maximum(root_error, select(is_real, noise / slope, 0.0))
         length = sqrt(maximum(square, TINY))
         there, _ = _series(spectrum, (x / length, y / length))
-        error = SAFETY * least + RESIDUAL * sqrt(p[0] * p[0] + p[1] * p[1])
+        error = SAFETY * rounding + RESIDUAL * sqrt(p[0] * p[0] + p[1] * p[1])
         size = sqrt(there[0] * there[0] + there[1] * there[1])
         most = most + select(size > error, 0.0, 1.0)  # of NaN, too
         return atan2(y, x), select(is_real, mark, 0.0), root_error, most, place + 1.0
@@ -313,6 +323,7 @@ def _angle() -> Program:
         most=(),
         spectrum=(WAVES, 2),
         noise=(),
+        rounding=(),
     )
 
 

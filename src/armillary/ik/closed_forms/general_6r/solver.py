@@ -348,8 +348,6 @@ class SixAxesSolver:
         root_error, hidden = np.zeros((count, 2)), np.zeros(count, np.bool_)
         real = np.column_stack([most, most])
         unsure = self._is_unsure(found, real)
-        if self._is_mixed:  # either order has other far axes
-            unsure[:] = True
         for stage in (self._second, self._third, self._fourth):
             again = np.flatnonzero(unsure)
             if not again.size:
@@ -358,30 +356,27 @@ class SixAxesSolver:
             targets = np.ascontiguousarray(inner[again])
             if stage == self._second:
                 more, root_error[again], real[again] = self._second(targets, threads)
-            else:
-                more = stage(targets, before, threads)
-            found = self._joined(found, again, [before, *more])
-            unsure = self._is_unsure(found, real)
-            if stage == self._second:
+                found = self._joined(found, again, [before, *more])
+                unsure = self._is_unsure(found, real)
                 for least, ways in self._ways:
                     inexact = ~(root_error < least).all(axis=1)
-                    some = np.flatnonzero(inexact & (unsure | self._is_mixed))
+                    some = np.flatnonzero(inexact & unsure)
                     found, shown = self._displaced(found, inner, some, ways, threads)
                     hidden[some] |= shown
                     unsure = self._is_unsure(found, real)
-                if self._is_mixed:
-                    odd = found.counts % 2 == 1
-                    unsure = odd | ~(root_error[:, 0] < INEXACT)
-            elif self._is_mixed:  # what finds nothing more leaves no doubt
-                unsure = (found.counts > counts) | (found.counts % 2 == 1)
+                goes_on = ~(root_error[:, 0] < INEXACT)
+            else:
+                more = stage(targets, before, threads)
+                found = self._joined(found, again, [before, *more])
+                goes_on = found.counts > counts
+            # what finds nothing more, and leaves no odd number, would find no more
+            unsure &= goes_on | (found.counts % 2 == 1)
         infinite = ~(root_error[:, 0] < ROUNDING) | hidden
         infinite |= (found.counts == 0) & ~(root_error[:, 0] < ROUNDING_IF_EMPTY)
-        if self._is_mixed:
-            unsure |= infinite
+        unsure = unsure | infinite if self._is_mixed else self._is_unsure(found, real)
         return Solutions(found.rows, found.angles, unsure, unsure & infinite)
 
-    @staticmethod
-    def _is_unsure(found: _Found, real: Array) -> Truths:
+    def _is_unsure(self, found: _Found, real: Array) -> Truths:
         """Return which targets have not as many solutions as real roots.
 
         A solution where the arm is singular is no single root, or is on a curve.
@@ -390,6 +385,8 @@ class SixAxesSolver:
             found: Of all targets.
             real: How many roots may be real, in each order, shape (count, 2).
         """
+        if self._is_mixed:  # roots of far axes prove nothing
+            return np.ones(len(real), np.bool_)
         unsure = np.asarray((real != found.counts[:, np.newaxis]).all(axis=1))
         unsure[found.rows[found.regular < 1.0]] = True
         return unsure

@@ -277,7 +277,7 @@ def _newton_of_mixed() -> Program:
     )
 
 
-def _step(  # noqa: PLR0912
+def _step(  # noqa: PLR0912, PLR0915
     q: Any,
     target: Any,
     links: Any,
