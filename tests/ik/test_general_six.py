@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pytest
 
 import armillary as arm
-from armillary.ik.closed_forms.general_6r.geometry import axes_of
+from armillary.ik.closed_forms.general_6r.geometry import axes_of, turned
 from armillary.ik.closed_forms.general_6r.solver import SixAxesSolver
 from armillary.ik.closed_forms.screw_axes import Chain, ScrewAxis
 from armillary.ik.reason import Reason
@@ -343,6 +343,42 @@ def test_a_target_on_singular_sets_is_never_said_to_be_out_of_reach(name: str) -
     assert not (answers.complete & (own > 1e-3)).any()
     assert (answers.success.any(axis=1) | ~answers.complete).all()
     assert ik(X).success.all()
+
+
+@pytest.mark.parametrize("name", ["random 1", "offset wrist", "three parallel"])
+def test_solutions_are_no_more_than_roots_that_may_be_real(name: str) -> None:
+    """Both orders bound their number, at random poses and near singular sets."""
+    axes = ARMS[name]
+    solver = axes.solver
+    rng = np.random.default_rng(6)
+    q = rng.uniform(-np.pi, np.pi, (200, 6))
+    q[100:] = rng.choice([0.0, 0.5, 1.0, -0.5], (100, 6)) * np.pi
+    q[100:] += 1e-3 * rng.normal(size=(100, 6))
+    links = solver.arm.scaled
+    inner = np.broadcast_to(np.eye(4), (200, 4, 4))
+    for k in range(6):
+        inner = inner @ turned(q[:, k])
+        inner = inner @ links[k] if k < 5 else inner
+    inner = np.ascontiguousarray(inner)
+    solved = solver.solve(inner)
+    counts = np.bincount(solved.rows, minlength=200)
+    real = [order.roots(inner)[3] for order in vars(solver)["_orders"]]
+    sure = ~solved.unsure  # others may hold copies that have not converged
+    assert (counts <= np.minimum(*real))[sure].all()
+    assert (counts[sure] % 2 == 0).all()
+    assert sure[:100].mean() > 0.95 and sure[100:].mean() > 0.3
+
+
+@pytest.mark.parametrize("turns", [[-1, -1, -1, 1, 0, 0], [0, 1, -1, -1, 0.3, 0]])
+def test_a_curve_that_shares_one_root_is_not_taken_for_one_answer(
+    turns: list[float],
+) -> None:
+    """Where the vectors that eliminate an angle vanish, any angle belongs to a root."""
+    axes = crx()
+    q = 0.5 * np.pi * np.array([turns])
+    answers = axes.cell().ik("tool").all(axes.poses(q))
+    assert abs(_determinant(axes, q[0])) < 1e-9
+    assert not answers.complete.any()
 
 
 def test_each_target_says_whether_its_answers_are_all() -> None:

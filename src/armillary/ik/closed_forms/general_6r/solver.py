@@ -194,7 +194,7 @@ class _Found(NamedTuple):
 
     def picked(self, which: Whole) -> _Found:
         """Return some of it, by positions."""
-        return _Found(*(part[which] for part in self.parts), self.targets)
+        return _Found._make((*(part[which] for part in self.parts), self.targets))
 
     def ordered(self) -> _Found:
         """Return the same by targets, in order."""
@@ -214,13 +214,13 @@ class _Found(NamedTuple):
         rows = place[self.rows]
         kept = rows >= 0
         parts = rows, *self.parts[1:]
-        return _Found(*(part[kept] for part in parts), len(some))
+        return _Found._make((*(part[kept] for part in parts), len(some)))
 
     @staticmethod
     def joined(parts: list[_Found]) -> _Found:
         """Return what several found of the same targets, one behind the other."""
         columns = zip(*(each.parts for each in parts), strict=True)
-        return _Found(*map(np.concatenate, columns), parts[0].targets)
+        return _Found._make((*map(np.concatenate, columns), parts[0].targets))
 
     @property
     def counts(self) -> Whole:
@@ -348,13 +348,13 @@ class SixAxesSolver:
         root_error, hidden = np.zeros((count, 2)), np.zeros(count, np.bool_)
         real = np.column_stack([most, most])
         unsure = self._is_unsure(found, real)
-        for stage in (self._second, self._third, self._fourth):
+        for stage in (None, self._third, self._fourth):
             again = np.flatnonzero(unsure)
             if not again.size:
                 break
             counts, before = found.counts, found.of(again)
             targets = np.ascontiguousarray(inner[again])
-            if stage == self._second:
+            if stage is None:
                 more, root_error[again], real[again] = self._second(targets, threads)
                 found = self._joined(found, again, [before, *more])
                 unsure = self._is_unsure(found, real)
