@@ -92,8 +92,12 @@ def report() -> Iterator[str]:
     for row in rows:
         yield (
             f"| {row.name} | {row.joints} | {row.family} | {row.mean:.1f}, {row.most} "
-            f"| {row.complete:.1%} | {row.batch:.2g} | {row.single:.2g} |"
+            f"| {row.complete:.1%} | {_ratio(row.batch)} | {_ratio(row.single)} |"
         )
+
+
+def _ratio(times: float) -> str:
+    return f"{times:.1f}" if times < 10.0 else f"{times:.0f}"
 
 
 class _Reference:
@@ -164,7 +168,7 @@ def _row(name: str, cell: Cell, tip: str, reference: _Reference) -> Row | None:
         for place in GIVEN:
             joint = device.joint_names[place]
             try:
-                family = f"{joint} given: {ik.closed_given(joint).family}"
+                family = f"{ik.closed_given(joint).family}, joint {place % n + 1} given"
             except ModelError:
                 continue
             given = place
