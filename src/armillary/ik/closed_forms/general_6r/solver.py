@@ -379,7 +379,7 @@ class SixAxesSolver:
     def _is_unsure(self, found: _Found, real: Array) -> Truths:
         """Return which targets have not as many solutions as real roots.
 
-        A solution where the arm is singular is no single root, or is on a curve.
+        A solution where the arm is singular is a multiple root, or is on a curve.
 
         Args:
             found: Of all targets.
