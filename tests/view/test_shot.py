@@ -57,6 +57,7 @@ def test_a_picture_shows_the_cell_in_its_state(cell: arm.Cell, tmp_path: Path):
 
 
 @pytest.mark.thorough
+@pytest.mark.usefixtures("full_light")
 def test_the_command_line_draws_layers(cell: arm.Cell, tmp_path: Path):
     file, out = tmp_path / "scara.cell.json", tmp_path / "frames.png"
     arm.save(cell, file)
