@@ -57,7 +57,6 @@ def test_a_picture_shows_the_cell_in_its_state(cell: arm.Cell, tmp_path: Path):
 
 
 @pytest.mark.thorough
-@pytest.mark.usefixtures("full_light")
 def test_the_command_line_draws_layers(cell: arm.Cell, tmp_path: Path):
     file, out = tmp_path / "scara.cell.json", tmp_path / "frames.png"
     arm.save(cell, file)
@@ -82,7 +81,7 @@ TEXTURED = {
 
 
 @pytest.mark.thorough
-@pytest.mark.usefixtures("cell")
+@pytest.mark.usefixtures("cell", "full_light")
 def test_the_image_of_a_mesh_is_drawn_the_right_way_round(tmp_path: Path):
     """Its quarters are red, green, blue and black, from the upper left one on."""
     colours = np.array([[(255, 0, 0), (0, 255, 0)], [(0, 0, 255), (0, 0, 0)]])
