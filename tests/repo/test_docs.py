@@ -21,6 +21,7 @@ import pytest
 
 import armillary as arm
 from armillary.cell.device import Device
+from armillary.cli import bench
 from armillary.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -108,6 +109,7 @@ def test_page_runs(
 ):
     module = ModuleType(f"page_{page.stem.lower().replace('-', '_')}")
     monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr(bench, "DURATION", 0.0)  # nobody reads what it prints of time
     for block in blocks(page.read_text("utf-8")):
         if block.language == "python":
             run_python(block, page, module)

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from armillary.cli import bench
+
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -65,6 +67,7 @@ def test_example_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         pytest.skip(f"needs {', '.join(absent)}")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", [str(path)])
+    monkeypatch.setattr(bench, "DURATION", 0.0)  # nobody reads what it prints of time
     monkeypatch.syspath_prepend(path.parent)
     # In this process, whose imports and kernels many examples share.
     runpy.run_path(str(path), run_name="__main__")

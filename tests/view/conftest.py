@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import armillary as arm
+from armillary.view.scene import Scene
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -15,6 +16,32 @@ if TYPE_CHECKING:
 
 WAIT = 120_000
 """How long a busy machine may take to draw what a test waits for [ms]."""
+
+
+@pytest.fixture(autouse=True)
+def plain_light(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Draw without shadows and without light of surroundings.
+
+    A processor needs about 10 s for these, in each page that is opened. A test that
+    asks for `full_light` draws them.
+    """
+    if "full_light" in request.fixturenames:
+        return
+    add = Scene._add_surroundings
+
+    def add_plain(scene: Scene, outline: Any) -> None:
+        scene.server.scene.configure_default_lights(cast_shadow=False)
+        scene.server.scene.configure_environment_map(hdri=None)
+        add(scene, outline)
+
+    monkeypatch.setattr(Scene, "_add_surroundings", add_plain)
+
+
+@pytest.fixture
+def full_light() -> None:
+    """Draw as for users, with shadows and light of surroundings."""
 
 
 @pytest.fixture

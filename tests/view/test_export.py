@@ -223,6 +223,7 @@ def test_hints_of_sliders_give_the_limits_of_angles_in_degrees_too() -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.usefixtures("full_light")
 def test_names_with_markup_are_text(opened: Any) -> None:
     name = "<img src=x onerror=alert(1)><script>alert(1)"
     part = arm.Manipulator(name=name, links=[arm.Link(name="base")])

@@ -195,6 +195,7 @@ def test_a_wrong_motion_is_refused(viewer, motion: object) -> None:
         viewer.play(motion)
 
 
+@pytest.mark.usefixtures("full_light")
 @pytest.mark.parametrize(
     ("name", "lights"), [("ur5e_on_oval", [False]), ("oval_track_cell", [])]
 )

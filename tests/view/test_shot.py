@@ -81,7 +81,7 @@ TEXTURED = {
 
 
 @pytest.mark.thorough
-@pytest.mark.usefixtures("cell")
+@pytest.mark.usefixtures("cell", "full_light")
 def test_the_image_of_a_mesh_is_drawn_the_right_way_round(tmp_path: Path):
     """Its quarters are red, green, blue and black, from the upper left one on."""
     colours = np.array([[(255, 0, 0), (0, 255, 0)], [(0, 0, 255), (0, 0, 0)]])

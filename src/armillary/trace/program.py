@@ -19,7 +19,7 @@ from armillary.errors import TraceError
 from armillary.paused_collector import collector_paused
 from armillary.trace.array import TracedArray
 from armillary.trace.branches import explore
-from armillary.trace.ops import OPS, type_real, type_truth
+from armillary.trace.ops import OPS, Traced, type_real, type_truth
 from armillary.trace.scalar import Node, reachable
 from armillary.trace.source_location import defined, fault
 from armillary.trace.tape import Tape
@@ -281,14 +281,10 @@ def _unboxed(value: Any) -> Any:
     return cast("Any", value)
 
 
-def _itself(meaning: Any) -> Any:
-    return meaning
-
-
 def evaluate(
     program: Program,
     inputs: Sequence[Any],
-    meaning: Callable[[Any], Any] = _itself,
+    meaning: Callable[[Any], Any] | None = None,
 ) -> list[Any]:
     """Compute the output scalars from input scalars, floats or traced.
 
@@ -299,17 +295,38 @@ def evaluate(
     Args:
         program: What to compute.
         inputs: One value for each input position.
-        meaning: From an `Op` to its function, from a constant's number to its value.
+        meaning: From an `Op` to its function, from a constant's number to its value;
+            an operation has the same one wherever it stands.
     """
+    # Numbers that nobody traces need no operation that asks whether they are traced.
+    is_traced = meaning is None and any(isinstance(each, Traced) for each in inputs)
+    known: dict[str, Any] = {}
     values: list[Any] = []
+    add = values.append
     for step in program.instructions:
-        if step.name == "input":
-            values.append(inputs[int(step.value)])
-        elif step.name == "const":
-            values.append(meaning(step.value))
+        name, args = step.name, step.args
+        if not args:
+            if name == "input":
+                add(inputs[int(step.value)])
+                continue
+            if name == "const":
+                add(step.value if meaning is None else meaning(step.value))
+                continue
+        function = known.get(name)
+        if function is None:
+            operation = OPS[name]
+            if meaning is not None:
+                function = meaning(operation)
+            else:
+                function = operation if is_traced else operation.on_floats
+            known[name] = function
+        # Most have one or two: this loop runs for each operation of a pose.
+        if len(args) == 2:
+            add(function(values[args[0]], values[args[1]]))
+        elif len(args) == 1:
+            add(function(values[args[0]]))
         else:
-            operation = meaning(OPS[step.name])
-            values.append(operation(*(values[k] for k in step.args)))
+            add(function(*[values[k] for k in args]))
     return [values[k] for k in program.results]
 
 
