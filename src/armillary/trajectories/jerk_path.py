@@ -7,6 +7,7 @@ slowed down by as much as it exceeds them between these, which is some thousandt
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -18,7 +19,10 @@ from armillary.kernel import Kernel
 from armillary.kernel.arguments import whole_number
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
 from armillary.trajectories.curve import PathCurve
+from armillary.trajectories.further_limits import FurtherLimits
+from armillary.trajectories.jerk_bounds import PathBounds
 from armillary.trajectories.jerk_columns import GRADED
+from armillary.trajectories.jerk_spline import FAST
 from armillary.trajectories.jerk_stages import jerk_pipeline, jerk_records
 from armillary.trajectories.limits import limits_of
 from armillary.trajectories.path_parts import Curves, PathLimits
@@ -45,6 +49,16 @@ UNLIMITED: Final = 1e9
 
 EXCESS: Final = 1e-3
 """By how much motions may exceed limits between places of the grid."""
+
+
+MOTION: Final = 7
+"""How many results of the kernel are the motion: the last ones."""
+
+FRICTION_ITERATIONS: Final = 2
+"""How often motions are found again near whose speeds viscous friction is linear."""
+
+_NO_PUSHES: Final = np.full(2, FAST)
+_TOO_FAST: Final = (int(PathReason.START_TOO_FAST), int(PathReason.END_TOO_FAST))
 
 
 class PathEnds(NamedTuple):
@@ -93,6 +107,7 @@ def within_jerk(
     limits: PathLimits,
     jerk: Array,
     ends: PathEnds,
+    further: FurtherLimits | None = None,
 ) -> JerkTimed:
     """Return the fastest motion along paths within limits, of jerk too.
 
@@ -104,6 +119,7 @@ def within_jerk(
         limits: Of rates and accelerations.
         jerk: The greatest jerks, shape (..., n).
         ends: The motion at both ends.
+        further: Limits of torques, or of a frame, along `curves`.
 
     Raises:
         ModelError: There are too many waypoints.
@@ -112,7 +128,6 @@ def within_jerk(
     per_knot = _per_knot(positions, intervals)
     count = (knots - 1) * per_knot + 2 * GRADED - 2
     size = _size(knots, count)
-    kernel = _kernel(n, size, knots - 1, per_knot, has_spline=curves is None)
     if curves is None:
         path = np.zeros((*positions.shape[:-2], size[0], n))
         path[..., :knots, :] = positions
@@ -131,18 +146,108 @@ def within_jerk(
     if curves is not None:
         moves = moves | (curves.curve.knots[..., 1:, :] != 0.0).any((-2, -3))
     velocity, acceleration, blocked = _finite(limits, moves)
-    found = kernel(*first, velocity, acceleration, jerk, *ends)
-    found = _tightened(kernel, first, velocity, acceleration, jerk, ends, found)
+    bounded = None
+    if further is not None and curves is not None:
+        bounded = PathBounds(further, curves.curve)
+    pushes = _NO_PUSHES if bounded is None else bounded.pushes()
+    asked = _Asked(first, velocity, acceleration, jerk, ends, pushes)
+
+    def solved(bounds: Array | None = None) -> list[Array]:
+        rows = 0 if bounds is None else bounds.shape[-2] // 2
+        kernel = _kernel(
+            *(n, size, knots - 1, per_knot), has_spline=curves is None, rows=rows
+        )
+        if bounds is None:
+            return _tightened(kernel, asked, ())
+        padded = np.zeros((*bounds.shape[:-3], size[1], *bounds.shape[-2:]))
+        padded[..., :count, :, :] = bounds
+        return _tightened(kernel, asked, (padded,))
+
+    found = solved()
     if curves is None:
-        s, held, state, *motion = found
+        s, held, state = found[:3]
         fault, still = state[..., 0], ~moves.any(axis=-1)
         repeats = (state[..., 2] > 0.0) & ~still & (fault <= 0.0)
         of_path = np.where(repeats, PathReason.REPEATED, fault)
         s, held = s[..., :knots], held[..., :knots, :, :]
     else:
-        s, held, motion = curves.curve.at, curves.curve.knots, found
+        s, held = curves.curve.at, curves.curve.knots
         of_path, still = curves.reason, curves.still
-    return _results(motion, count, (s, held, of_path), still, blocked)
+
+    def timed(found: list[Array]) -> JerkTimed:
+        return _results(found[-MOTION:], count, (s, held, of_path), still, blocked)
+
+    if bounded is None:
+        return timed(found)
+    return _within_bounds(bounded, solved, timed, found, count)
+
+
+def _within_bounds(
+    path: PathBounds,
+    solved: Callable[[Array], list[Array]],
+    timed: Callable[[list[Array]], JerkTimed],
+    found: list[Array],
+    count: int,
+) -> JerkTimed:
+    """Return the fastest motion within further limits, too.
+
+    Args:
+        path: The further limits.
+        solved: From them at the places of the grid to what the kernel returns.
+        timed: From that to the result.
+        found: What the kernel returns without further limits.
+        count: How many intervals the grid has.
+    """
+    in_motion = (found[-MOTION + 4] <= 0.0).any(axis=-1)
+    tighter = np.ones(in_motion.shape)
+    made = path.bounds(*_points(found, count), tighter, is_first=True)
+    for _ in range(1 + FRICTION_ITERATIONS * made.has_viscous):
+        found = solved(made.rows)
+        made = path.bounds(*_points(found, count), tighter, is_first=False)
+    result = timed(found)
+    over = path.excess(result)
+    if (in_motion & (over > 1.0 + 0.5 * EXCESS)).any():
+        # such motions cannot be slowed down as a whole
+        tighter = np.where(in_motion, over * over, 1.0)
+        made = path.bounds(*_points(found, count), tighter, is_first=False)
+        result = timed(solved(made.rows))
+        over = path.excess(result)
+    slower = np.where(in_motion, 1.0, over)[..., None]
+    reason = np.where(
+        (result.reason == 0) & in_motion & (over > 1.0 + EXCESS),
+        np.where(result.speed[..., 0] > 0.0, *_TOO_FAST),
+        result.reason,
+    )
+    is_faulty = np.isin(reason, [*_TOO_FAST, PathReason.STOPS])
+    is_faulty |= (reason == 0) & (result.duration > 0.0)
+    reason = np.where(made.overloaded & is_faulty, PathReason.OVERLOADED, reason)
+    reason = reason.astype(np.int8)
+    failed = (reason > 0)[..., None]
+    time, speed, acceleration = (
+        np.where(failed, np.nan, part)
+        for part in (
+            result.time * slower,
+            result.speed / slower,
+            result.acceleration / (slower * slower),
+        )
+    )
+    for array in (time, speed, acceleration, reason):
+        array.flags.writeable = False
+    return result._replace(
+        duration=time[..., -1],
+        time=time,
+        speed=speed,
+        acceleration=acceleration,
+        reason=reason,
+    )
+
+
+def _points(found: list[Array], count: int) -> tuple[Array, Array, Array]:
+    """Return s, x and dx/ds at the points of the grid."""
+    grid, squares, slopes = (
+        np.nan_to_num(each[..., : count + 1]) for each in found[-MOTION : -MOTION + 3]
+    )
+    return grid, squares, slopes
 
 
 def _results(
@@ -186,9 +291,10 @@ def _results(
         acceleration /= slower * slower
         over = (peak > (1.0 + EXCESS) * np.array([1.0 + EXCESS, 1.0, 1.0])).any(axis=-1)
         too_fast = over & in_motion.any(axis=-1)
-    start_or_end = np.where(
-        in_motion[..., 0], PathReason.START_TOO_FAST, PathReason.END_TOO_FAST
-    )
+    start_or_end = np.where(in_motion[..., 0], *_TOO_FAST)
+    # what rests at both ends is not too fast there, but stopped by limits
+    is_stopped = ~in_motion.any(axis=-1) & np.isin(fault, _TOO_FAST)
+    fault = np.where(is_stopped, PathReason.STOPS, fault)
     fault = np.where(too_fast & (fault <= 0.0), start_or_end, fault)
     fault = np.where(
         (fault <= 0.0) & ~np.isfinite(time[..., -1]), PathReason.STOPS, fault
@@ -216,19 +322,24 @@ def _results(
     return JerkTimed(time[..., -1], time, speed, reason, curve, points, acceleration)
 
 
-def _tightened(
-    kernel: Kernel,
-    first: tuple[Any, ...],
-    velocity: Array,
-    acceleration: Array,
-    jerk: Array,
-    ends: PathEnds,
-    found: Any,
-) -> Any:
+class _Asked(NamedTuple):
+    """What the kernel is asked: waypoints or a curve, and limits of joints."""
+
+    first: tuple[Any, ...]
+    velocity: Array
+    acceleration: Array
+    jerk: Array
+    ends: PathEnds
+    pushes: Array
+
+
+def _tightened(kernel: Kernel, asked: _Asked, bounds: tuple[Array, ...]) -> list[Array]:
     """Return the motion with limits tightened by what it exceeds them, in motion.
 
     Motions that start or end in motion cannot be slowed down as a whole.
     """
+    first, velocity, acceleration, jerk, ends, pushes = asked
+    found: Any = kernel(*first, velocity, acceleration, jerk, *ends, pushes, *bounds)
     if not (np.any(ends.start) or np.any(ends.end)):
         return found
     peak = np.nan_to_num(found[-2], nan=1.0)
@@ -242,6 +353,8 @@ def _tightened(
         acceleration / over[..., 1][..., None, None],
         jerk / over[..., 2][..., None],
         *ends,
+        pushes,
+        *bounds,
     )
 
 
@@ -299,10 +412,18 @@ def _size(knots: int, count: int) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=32)
-def _code(joints: int, size: tuple[int, int], *, has_spline: bool) -> CompiledPipeline:
+def _code(
+    joints: int, size: tuple[int, int], *, has_spline: bool, rows: int
+) -> CompiledPipeline:
     knots, intervals = size
     return compile_pipeline(
-        jerk_pipeline(joints, knots=knots, intervals=intervals, has_spline=has_spline)
+        jerk_pipeline(
+            joints,
+            knots=knots,
+            intervals=intervals,
+            has_spline=has_spline,
+            rows=rows,
+        )
     )
 
 
@@ -314,6 +435,7 @@ def _kernel(
     per_knot: int,
     *,
     has_spline: bool,
+    rows: int,
 ) -> Kernel:
-    code = _code(joints, size, has_spline=has_spline)
-    return code(jerk_records(intervals, per_knot, has_spline=has_spline))
+    code = _code(joints, size, has_spline=has_spline, rows=rows)
+    return code(jerk_records(intervals, per_knot, has_spline=has_spline, rows=rows))

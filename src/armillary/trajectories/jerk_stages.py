@@ -24,7 +24,7 @@ x = x1 (s / hs)^(4/3) there, which no polynomial of s is near to.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -107,7 +107,7 @@ LAW: Final = np.stack(
 
 
 def jerk_pipeline(
-    joints: int, *, knots: int, intervals: int, has_spline: bool
+    joints: int, *, knots: int, intervals: int, has_spline: bool, rows: int = 0
 ) -> Pipeline:
     """Return the pipeline from waypoints, or curves, to times within limits of jerk.
 
@@ -116,8 +116,11 @@ def jerk_pipeline(
         knots: The most knots of a path.
         intervals: The most intervals of a grid.
         has_spline: Whether inputs are waypoints, not a curve.
+        rows: How many further limits there are at each place.
     """
-    columns = JerkColumns(knots=knots, intervals=intervals, joints=joints)
+    columns = JerkColumns(knots=knots, intervals=intervals, joints=joints, rows=rows)
+    steps_of = JerkColumns.BOUNDED if rows else JerkColumns.INTERVALS
+    reads: dict[str, Any] = {} if rows else {"bound": None}
     given = (
         (columns.path, columns.given, columns.is_given)
         if has_spline
@@ -125,21 +128,21 @@ def jerk_pipeline(
     )
     tables = (
         *(columns.SPLINE if has_spline else ()),
-        *(columns.INTERVALS, columns.BACKWARDS, columns.BOTH_ENDS),
+        *(steps_of, columns.BACKWARDS, columns.BOTH_ENDS),
     )
-    each = JerkColumns.INTERVALS.each
+    each = steps_of.each
     back = JerkColumns.BACKWARDS.each
     ends = JerkColumns.BOTH_ENDS.each
     stage = columns.stage
     look = (
         stage(no_ratio, writes=columns.ratio),
-        each(columns, stage(greatest_ratio, writes=columns.ratio)),
+        each(columns, stage(greatest_ratio, writes=columns.ratio, **reads)),
         ends(columns, stage(end_ratio, writes=columns.ratio)),
     )
     stages: tuple[Stage, ...] = (
         *(spline_stages(columns) if has_spline else ()),
         ends(columns, stage(grade)),
-        each(columns, stage(grid_interval)),
+        each(columns, stage(grid_interval, **reads)),
         ends(columns, stage(begin_envelope)),
         each(columns, stage(rise_envelope, writes=(columns.b1, columns.envelope))),
         ends(columns, stage(turn_envelope, writes=columns.envelope)),
@@ -158,11 +161,11 @@ def jerk_pipeline(
         repeat(
             columns.going,
             ends(columns, stage(open_sums)),
-            each(columns, stage(newton_interval)),
+            each(columns, stage(newton_interval, **reads)),
             ends(columns, stage(close_sums)),
             back(columns, stage(back_substituted, writes=columns.back0)),
             ends(columns, stage(end_share, writes=columns.most)),
-            each(columns, stage(greatest_share, writes=columns.most)),
+            each(columns, stage(greatest_share, writes=columns.most, **reads)),
             stage(step_length),
             ends(columns, stage(move_ends)),
             each(columns, stage(moved_point, writes=columns.b1)),
@@ -188,11 +191,11 @@ def jerk_pipeline(
     limits = columns.velocity, columns.acceleration, columns.jerk
     motion = (
         *(columns.start, columns.end),
-        *(columns.start_acceleration, columns.end_acceleration),
+        *(columns.start_acceleration, columns.end_acceleration, columns.pushes),
     )
     return Pipeline(
         "jerk_path",
-        (*given, *limits, *motion),
+        (*given, *limits, *motion, *((columns.bounds,) if rows else ())),
         tuple(steps.table(columns) for steps in tables),
         stages,
         tuple(column.name for column in results),
@@ -201,7 +204,7 @@ def jerk_pipeline(
 
 
 def jerk_records(
-    intervals: int, per_knot: int, *, has_spline: bool
+    intervals: int, per_knot: int, *, has_spline: bool, rows: int = 0
 ) -> dict[str, Records]:
     """Return the records of the tables of `jerk_pipeline`.
 
@@ -210,6 +213,7 @@ def jerk_records(
         per_knot: Intervals of the grid in each of them, before those at the ends are
             divided.
         has_spline: As for `jerk_pipeline`.
+        rows: As for `jerk_pipeline`.
     """
     # of each point of the grid: the knot before, the share, a graded one and its factor
     none = 2 * GRADED
@@ -225,7 +229,8 @@ def jerk_records(
     # an interval that ends at a knot ends at share 1 of the knots before it
     at_knot = knot[1:] != knot[:-1]
     count = len(here)
-    records = JerkColumns.INTERVALS.records(
+    steps_of = JerkColumns.BOUNDED if rows else JerkColumns.INTERVALS
+    records = steps_of.records(
         here=here,
         knot=knot[:-1],
         near=near[:-1],

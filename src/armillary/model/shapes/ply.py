@@ -75,6 +75,8 @@ def points_of_ply(data: bytes) -> Array:
     body = data[size:]
     words = body.split() if not order else []
     at = 0
+    if b"vertex" not in {element.name for element in elements}:
+        raise NotPLY("its header has no element vertex")
     for element in elements:
         if not all(element.types):
             raise NotPLY(
@@ -86,7 +88,7 @@ def points_of_ply(data: bytes) -> Array:
             return points[~np.isnan(points).all(axis=1)]
         row = len(element.types) if not order else _record(element, order).itemsize
         at += element.rows * row
-    raise NotPLY("its header has no element vertex")
+    raise AssertionError("the vertices are among them")
 
 
 def _points(
