@@ -120,7 +120,9 @@ class PathBounds(NamedTuple):
         is_free |= ~((lower < 0.0) & (upper > 0.0))  # such paths are overloaded
         with np.errstate(all="ignore"):
             over = np.where(is_free, 0.0, 2.0 / np.where(is_free, 1.0, upper - lower))
-            found = np.stack([a * over, b * over, 0.5 * (upper + lower) * over], axis=-1)
+            found = np.stack(
+                [a * over, b * over, 0.5 * (upper + lower) * over], axis=-1
+            )
             found = np.nan_to_num(found, nan=0.0, posinf=0.0, neginf=0.0)
         shape = *found.shape[:-3], s.shape[-2], 2 * found.shape[-2], 3
         return GridBounds(found.reshape(shape), along.overloaded, along.has_viscous)

@@ -22,17 +22,18 @@ from armillary.trajectories.curve import PathCurve
 from armillary.trajectories.further_limits import FurtherLimits
 from armillary.trajectories.jerk_bounds import PathBounds
 from armillary.trajectories.jerk_columns import GRADED
+from armillary.trajectories.jerk_knots import closer_knots
 from armillary.trajectories.jerk_spline import FAST
 from armillary.trajectories.jerk_stages import jerk_pipeline, jerk_records
 from armillary.trajectories.limits import limits_of
-from armillary.trajectories.path_parts import Curves, PathLimits
+from armillary.trajectories.path_parts import Curves, PathLimits, Timed
 from armillary.trajectories.timed_path import PathReason
 
 __all__ = ["UNLIMITED", "JerkTimed", "PathEnds", "jerk_limits", "within_jerk"]
 
 Array = npt.NDArray[np.float64]
 
-SIZES: Final = ((16, 192), (128, 192), (128, 512), (256, 1024), (1024, 4096))
+SIZES: Final = ((187, 192), (507, 512), (1019, 1024), (4096, 4096))
 """How many knots and intervals kernels have room for."""
 
 INTERVALS: Final = 150
@@ -40,6 +41,12 @@ INTERVALS: Final = 150
 
 TURN: Final = 0.3
 """Paths that turn by more at waypoints [rad], in the mean, get more intervals."""
+
+MORE: Final = 50
+"""Intervals that are added where they are needed, if there are many waypoints."""
+
+COARSE: Final = 3
+"""Intervals between two waypoints for the motion that tells where that is."""
 
 MOST_PER_KNOT: Final = 4
 """Most intervals between two waypoints by default, where there are many waypoints."""
@@ -50,9 +57,6 @@ UNLIMITED: Final = 1e9
 EXCESS: Final = 1e-3
 """By how much motions may exceed limits between places of the grid."""
 
-
-MOTION: Final = 7
-"""How many results of the kernel are the motion: the last ones."""
 
 FRICTION_ITERATIONS: Final = 2
 """How often motions are found again near whose speeds viscous friction is linear."""
@@ -100,9 +104,8 @@ def jerk_limits(given: Any, joints: int) -> Array:
 
 
 def within_jerk(
-    positions: Array,
-    at: Array | None,
-    curves: Curves | None,
+    curves: Curves,
+    without_jerk: Callable[[int], Timed],
     intervals: Any,
     limits: PathLimits,
     jerk: Array,
@@ -112,71 +115,53 @@ def within_jerk(
     """Return the fastest motion along paths within limits, of jerk too.
 
     Args:
-        positions: Waypoints [m or rad], shape (..., k, n).
-        at: Their parameters, shape (..., k), if the caller chose them.
-        curves: The paths, if they are not splines through waypoints.
-        intervals: How many there are between waypoints; None chooses them.
+        curves: The paths.
+        without_jerk: From a number to motions without limits of jerk, on grids with so
+            many intervals between two knots.
+        intervals: How many there are between knots; None chooses them.
         limits: Of rates and accelerations.
         jerk: The greatest jerks, shape (..., n).
         ends: The motion at both ends.
-        further: Limits of torques, or of a frame, along `curves`.
+        further: Limits of torques, or of a frame.
 
     Raises:
         ModelError: There are too many waypoints.
     """
-    knots, n = positions.shape[-2:]
+    curve = curves.curve
+    positions = curve.knots[..., 0, :]
     per_knot = _per_knot(positions, intervals)
+    if intervals is None and per_knot == 1:
+        many = positions.shape[-2] - 1 + MORE
+        _size(positions.shape[-2], many + 2 * GRADED - 2)
+        coarse = without_jerk(COARSE)
+        curve = closer_knots(curve, coarse.time, coarse.speed, many)
+    knots, n = curve.at.shape[-1], positions.shape[-1]
     count = (knots - 1) * per_knot + 2 * GRADED - 2
     size = _size(knots, count)
-    if curves is None:
-        path = np.zeros((*positions.shape[:-2], size[0], n))
-        path[..., :knots, :] = positions
-        given = np.zeros(size[0]) if at is None else np.zeros((*at.shape[:-1], size[0]))
-        if at is not None:
-            given[..., :knots] = at
-        first: tuple[Any, ...] = (path, given, 0.0 if at is None else 1.0)
-    else:
-        s, held = curves.curve.at, curves.curve.knots
-        padded = np.zeros((*s.shape[:-1], size[0]))
-        padded[..., :knots] = s
-        path = np.zeros((*held.shape[:-3], size[0], *held.shape[-2:]))
-        path[..., :knots, :, :] = held
-        first = (padded, path)
+    at = np.zeros((*curve.at.shape[:-1], size[0]))
+    at[..., :knots] = curve.at
+    path = np.zeros((*curve.knots.shape[:-3], size[0], *curve.knots.shape[-2:]))
+    path[..., :knots, :, :] = curve.knots
     moves = (positions != positions[..., :1, :]).any(axis=-2)
-    if curves is not None:
-        moves = moves | (curves.curve.knots[..., 1:, :] != 0.0).any((-2, -3))
+    moves = moves | (curves.curve.knots[..., 1:, :] != 0.0).any((-2, -3))
     velocity, acceleration, blocked = _finite(limits, moves)
-    bounded = None
-    if further is not None and curves is not None:
-        bounded = PathBounds(further, curves.curve)
+    bounded = None if further is None else PathBounds(further, curves.curve)
     pushes = _NO_PUSHES if bounded is None else bounded.pushes()
-    asked = _Asked(first, velocity, acceleration, jerk, ends, pushes)
+    asked = _Asked((at, path), velocity, acceleration, jerk, ends, pushes)
 
     def solved(bounds: Array | None = None) -> list[Array]:
         rows = 0 if bounds is None else bounds.shape[-2] // 2
-        kernel = _kernel(
-            *(n, size, knots - 1, per_knot), has_spline=curves is None, rows=rows
-        )
+        kernel = _kernel(n, size, knots - 1, per_knot, rows=rows)
         if bounds is None:
             return _tightened(kernel, asked, ())
         padded = np.zeros((*bounds.shape[:-3], size[1], *bounds.shape[-2:]))
         padded[..., :count, :, :] = bounds
         return _tightened(kernel, asked, (padded,))
 
-    found = solved()
-    if curves is None:
-        s, held, state = found[:3]
-        fault, still = state[..., 0], ~moves.any(axis=-1)
-        repeats = (state[..., 2] > 0.0) & ~still & (fault <= 0.0)
-        of_path = np.where(repeats, PathReason.REPEATED, fault)
-        s, held = s[..., :knots], held[..., :knots, :, :]
-    else:
-        s, held = curves.curve.at, curves.curve.knots
-        of_path, still = curves.reason, curves.still
-
     def timed(found: list[Array]) -> JerkTimed:
-        return _results(found[-MOTION:], count, (s, held, of_path), still, blocked)
+        return _results(found, count, curves, blocked)
 
+    found = solved()
     if bounded is None:
         return timed(found)
     return _within_bounds(bounded, solved, timed, found, count)
@@ -198,7 +183,7 @@ def _within_bounds(
         found: What the kernel returns without further limits.
         count: How many intervals the grid has.
     """
-    in_motion = (found[-MOTION + 4] <= 0.0).any(axis=-1)
+    in_motion = (found[4] <= 0.0).any(axis=-1)
     tighter = np.ones(in_motion.shape)
     made = path.bounds(*_points(found, count), tighter, is_first=True)
     for _ in range(1 + FRICTION_ITERATIONS * made.has_viscous):
@@ -245,7 +230,7 @@ def _within_bounds(
 def _points(found: list[Array], count: int) -> tuple[Array, Array, Array]:
     """Return s, x and dx/ds at the points of the grid."""
     grid, squares, slopes = (
-        np.nan_to_num(each[..., : count + 1]) for each in found[-MOTION : -MOTION + 3]
+        np.nan_to_num(each[..., : count + 1]) for each in found[:3]
     )
     return grid, squares, slopes
 
@@ -253,13 +238,13 @@ def _points(found: list[Array], count: int) -> tuple[Array, Array, Array]:
 def _results(
     motion: Any,
     count: int,
-    path: tuple[Array, Array, npt.NDArray[Any]],
-    still: npt.NDArray[np.bool_],
+    curves: Curves,
     blocked: npt.NDArray[np.bool_],
 ) -> JerkTimed:
     """Return times, slowed down where limits are exceeded between places."""
     grid, squares, slopes, spans, special, peak, fault = motion
-    s, held, of_path = path
+    s, held = curves.curve.at, curves.curve.knots
+    of_path, still = curves.reason, curves.still
     batch = fault.shape
     x, y = squares[..., : count + 1], slopes[..., : count + 1]
     with np.errstate(all="ignore"):
@@ -412,16 +397,13 @@ def _size(knots: int, count: int) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=32)
-def _code(
-    joints: int, size: tuple[int, int], *, has_spline: bool, rows: int
-) -> CompiledPipeline:
+def _code(joints: int, size: tuple[int, int], *, rows: int) -> CompiledPipeline:
     knots, intervals = size
     return compile_pipeline(
         jerk_pipeline(
             joints,
             knots=knots,
             intervals=intervals,
-            has_spline=has_spline,
             rows=rows,
         )
     )
@@ -434,8 +416,7 @@ def _kernel(
     intervals: int,
     per_knot: int,
     *,
-    has_spline: bool,
     rows: int,
 ) -> Kernel:
-    code = _code(joints, size, has_spline=has_spline, rows=rows)
-    return code(jerk_records(intervals, per_knot, has_spline=has_spline, rows=rows))
+    code = _code(joints, size, rows=rows)
+    return code(jerk_records(intervals, per_knot, rows=rows))

@@ -76,11 +76,6 @@ from armillary.trajectories.jerk_spline import (
     spline_at,
 )
 from armillary.trajectories.path_columns import Records
-from armillary.trajectories.spline_stages import (
-    spline_columns,
-    spline_records,
-    spline_stages,
-)
 from armillary.trajectories.timed_path import PathReason
 
 __all__ = ["jerk_pipeline", "jerk_records"]
@@ -107,29 +102,20 @@ LAW: Final = np.stack(
 
 
 def jerk_pipeline(
-    joints: int, *, knots: int, intervals: int, has_spline: bool, rows: int = 0
+    joints: int, *, knots: int, intervals: int, rows: int = 0
 ) -> Pipeline:
-    """Return the pipeline from waypoints, or curves, to times within limits of jerk.
+    """Return the pipeline from curves to times within limits of jerk.
 
     Args:
         joints: How many there are.
         knots: The most knots of a path.
         intervals: The most intervals of a grid.
-        has_spline: Whether inputs are waypoints, not a curve.
         rows: How many further limits there are at each place.
     """
     columns = JerkColumns(knots=knots, intervals=intervals, joints=joints, rows=rows)
     steps_of = JerkColumns.BOUNDED if rows else JerkColumns.INTERVALS
     reads: dict[str, Any] = {} if rows else {"bound": None}
-    given = (
-        (columns.path, columns.given, columns.is_given)
-        if has_spline
-        else (columns.at, columns.knots)
-    )
-    tables = (
-        *(columns.SPLINE if has_spline else ()),
-        *(steps_of, columns.BACKWARDS, columns.BOTH_ENDS),
-    )
+    tables = (*(steps_of, columns.BACKWARDS, columns.BOTH_ENDS),)
     each = steps_of.each
     back = JerkColumns.BACKWARDS.each
     ends = JerkColumns.BOTH_ENDS.each
@@ -140,7 +126,6 @@ def jerk_pipeline(
         ends(columns, stage(end_ratio, writes=columns.ratio)),
     )
     stages: tuple[Stage, ...] = (
-        *(spline_stages(columns) if has_spline else ()),
         ends(columns, stage(grade)),
         each(columns, stage(grid_interval, **reads)),
         ends(columns, stage(begin_envelope)),
@@ -178,12 +163,10 @@ def jerk_pipeline(
         ends(columns, stage(_reason, writes=columns.fault_here)),
     )
     results = (
-        *((columns.at, columns.knots, columns.state) if has_spline else ()),
         *(columns.grid, columns.squares, columns.slopes, columns.spans),
         *(columns.special, columns.peak, columns.fault_here),
     )
     scratch = (
-        *(spline_columns(columns) if has_spline else ()),
         *(columns.lengths, columns.derivs, columns.caps, columns.ceilings),
         *(columns.control, columns.change, columns.factors),
         *(columns.grid, columns.squares, columns.slopes, columns.spans),
@@ -195,7 +178,13 @@ def jerk_pipeline(
     )
     return Pipeline(
         "jerk_path",
-        (*given, *limits, *motion, *((columns.bounds,) if rows else ())),
+        (
+            columns.at,
+            columns.knots,
+            *limits,
+            *motion,
+            *((columns.bounds,) if rows else ()),
+        ),
         tuple(steps.table(columns) for steps in tables),
         stages,
         tuple(column.name for column in results),
@@ -203,16 +192,13 @@ def jerk_pipeline(
     )
 
 
-def jerk_records(
-    intervals: int, per_knot: int, *, has_spline: bool, rows: int = 0
-) -> dict[str, Records]:
+def jerk_records(intervals: int, per_knot: int, *, rows: int = 0) -> dict[str, Records]:
     """Return the records of the tables of `jerk_pipeline`.
 
     Args:
         intervals: How many there are between knots.
         per_knot: Intervals of the grid in each of them, before those at the ends are
             divided.
-        has_spline: As for `jerk_pipeline`.
         rows: As for `jerk_pipeline`.
     """
     # of each point of the grid: the knot before, the share, a graded one and its factor
@@ -244,7 +230,6 @@ def jerk_records(
         is_last=here == count - 1,
     )
     return {
-        **(spline_records(intervals) if has_spline else {}),
         **records,
         **JerkColumns.BACKWARDS.records(here=here[::-1]),
         **JerkColumns.BOTH_ENDS.records(

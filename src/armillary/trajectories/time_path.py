@@ -240,13 +240,13 @@ def time_path(  # noqa: PLR0913
             _path_acceleration("start_acceleration", start_acceleration, ends[0]),
             _path_acceleration("end_acceleration", end_acceleration, ends[1]),
         )
-        s = None if at is None else fitting("at", at, shape[:-1])
-        knots = None
-        if derivatives is not None or blend is not None or has_rows:
-            knots = _curves(positions, at, derivatives, blend)
-            positions = knots.curve.knots[..., 0, :]
+        knots = _curves(positions, at, derivatives, blend)
+
+        def without_jerk(per_knot: int) -> Timed:
+            return _by_pieces(knots, per_knot, limits, ends, None)
+
         found = within_jerk(
-            positions, s, knots, intervals, limits, most, motions, further
+            knots, without_jerk, intervals, limits, most, motions, further
         )
         timed = TimedPath(*found[:5], *of, *found[5:])
         return timed if bounded is None else _without_parameter(timed)
