@@ -72,6 +72,7 @@ class JerkColumns(PathColumns):
         "bounds",
         3,
     )
+    tighter = Column("what jerks in each interval count as times as great", "i")
     ceilings = Column("about the greatest x of an interval by all limits", "i")
     steepest = Column("the least J / |q'| so far")
     control = Column("control points of x", "c")
@@ -83,6 +84,7 @@ class JerkColumns(PathColumns):
     squares = Column("x at each point of the grid", "p")
     slopes = Column("dx/ds there", "p")
     spans = Column("how long each interval takes", "p", unit="s")
+    jerks = Column("the greatest jerk of each interval in parts of limits", "i")
     peak = Column("greatest rate squared, acceleration, jerk in parts of limits", 3)
 
     # What stages tell each other.
@@ -129,14 +131,14 @@ class JerkColumns(PathColumns):
     grid_here, square_here = entry(grid), entry(squares)
     grid_next, square_next = entry(grid, 1), entry(squares, 1)
     slope_here, slope_next = entry(slopes), entry(slopes, 1)
-    span_here = entry(spans)
+    span_here, jerk_here, factor_here = entry(spans), entry(jerks), entry(tighter)
     INTERVALS = Steps(
         "intervals",
         *(from_knot, to_knot, s_from, s_to, graded_from, graded_to),
         *(base_from, scale_from, base_to, scale_to, is_first, is_second, is_last),
         *(h_before, h_here, h_after, deriv, cap, ceiling, b0, b1, b2, d0, d1, d2),
         *(factor, grid_here, grid_next, square_here, square_next),
-        *(slope_here, slope_next, span_here),
+        *(slope_here, slope_next, span_here, jerk_here, factor_here),
     )
 
     BOUNDED = INTERVALS.and_fields(bound)

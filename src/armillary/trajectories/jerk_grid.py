@@ -190,9 +190,17 @@ class IntervalMade(NamedTuple):
 
 
 def grid_interval(
-    knots: BetweenKnots, limits: GridLimits, steepest: Number, bound: Matrix = ()
+    knots: BetweenKnots,
+    limits: GridLimits,
+    factor_here: Number,
+    steepest: Number,
+    bound: Matrix = (),
 ) -> IntervalMade:
-    """Return what limits at places of an interval are made of."""
+    """Return what limits at places of an interval are made of.
+
+    Accelerations are made of the same numbers as jerks, so that `factor_here` counts
+    for them, too.
+    """
     velocity, acceleration, jerk = limits
     from_knot, to_knot, s_from, s_to, *_ = knots
     h = s_to - s_from
@@ -210,7 +218,7 @@ def grid_interval(
                 for k in range(1, 6)
             ]
         )
-    over = [1.0 / j for j in jerk]
+    over = [factor_here / j for j in jerk]
     places: list[list[list[Number]]] = []
     ceiling: Number = FAST
     sharpest: Number = TINY

@@ -54,6 +54,13 @@ MOST_PER_KNOT: Final = 4
 UNLIMITED: Final = 1e9
 """Takes the place of infinite limits."""
 
+LOCAL: Final = 5e-4
+"""By how much motions may exceed limits of jerk between places before they are found
+again, in parts of the speed."""
+
+JERKS, PEAK = 5, 6
+"""Which results of the kernel these are."""
+
 EXCESS: Final = 1e-3
 """By how much motions may exceed limits between places of the grid."""
 
@@ -147,16 +154,17 @@ def within_jerk(
     velocity, acceleration, blocked = _finite(limits, moves)
     bounded = None if further is None else PathBounds(further, curves.curve)
     pushes = _NO_PUSHES if bounded is None else bounded.pushes()
-    asked = _Asked((at, path), velocity, acceleration, jerk, ends, pushes)
+    none = np.ones(size[1])
+    asked = _Asked((at, path), velocity, acceleration, jerk, ends, pushes, none)
 
     def solved(bounds: Array | None = None) -> list[Array]:
         rows = 0 if bounds is None else bounds.shape[-2] // 2
         kernel = _kernel(n, size, knots - 1, per_knot, rows=rows)
         if bounds is None:
-            return _tightened(kernel, asked, ())
+            return _tightened(kernel, asked)
         padded = np.zeros((*bounds.shape[:-3], size[1], *bounds.shape[-2:]))
         padded[..., :count, :, :] = bounds
-        return _tightened(kernel, asked, (padded,))
+        return _tightened(kernel, asked._replace(bounds=(padded,)))
 
     def timed(found: list[Array]) -> JerkTimed:
         return _results(found, count, curves, blocked)
@@ -242,7 +250,7 @@ def _results(
     blocked: npt.NDArray[np.bool_],
 ) -> JerkTimed:
     """Return times, slowed down where limits are exceeded between places."""
-    grid, squares, slopes, spans, special, peak, fault = motion
+    grid, squares, slopes, spans, special, _, peak, fault = motion
     s, held = curves.curve.at, curves.curve.knots
     of_path, still = curves.reason, curves.still
     batch = fault.shape
@@ -308,39 +316,76 @@ def _results(
 
 
 class _Asked(NamedTuple):
-    """What the kernel is asked: waypoints or a curve, and limits of joints."""
+    """What the kernel is asked.
 
-    first: tuple[Any, ...]
+    Attributes:
+        curve: s and position, slope and curvature at knots, padded.
+        velocity: Limits, shape (..., 2, n).
+        acceleration: Limits, shape (..., 2, n).
+        jerk: Limits, shape (..., n).
+        ends: The motion at both ends.
+        pushes: As `PathBounds.pushes` returns them.
+        tighter: What jerks in each interval count as times as great, shape (..., i).
+        bounds: Further limits, if there are any.
+    """
+
+    curve: tuple[Array, Array]
     velocity: Array
     acceleration: Array
     jerk: Array
     ends: PathEnds
     pushes: Array
+    tighter: Array
+    bounds: tuple[Array, ...] = ()
+
+    @property
+    def arrays(self) -> list[Array]:
+        """Return what the kernel takes."""
+        return [
+            *self.curve,
+            *(self.velocity, self.acceleration, self.jerk, *self.ends),
+            *(self.pushes, self.tighter, *self.bounds),
+        ]
 
 
-def _tightened(kernel: Kernel, asked: _Asked, bounds: tuple[Array, ...]) -> list[Array]:
-    """Return the motion with limits tightened by what it exceeds them, in motion.
+CORES: Final = (1, 3, 2, 2, 1, 0, 0, 0, 0, 1, 1, 3)
+"""How many dimensions the arrays of `_Asked` have beside those of the batch."""
 
-    Motions that start or end in motion cannot be slowed down as a whole.
+
+def _tightened(kernel: Kernel, asked: _Asked) -> list[Array]:
+    """Return motions, found again where they exceed limits between places.
+
+    Limits of jerk are tightened in the intervals where that is. Motions that start or
+    end in motion cannot be slowed down as a whole, so that all limits of those are
+    tightened by what is left.
     """
-    first, velocity, acceleration, jerk, ends, pushes = asked
-    found: Any = kernel(*first, velocity, acceleration, jerk, *ends, pushes, *bounds)
+    found: list[Array] = list(kernel(*asked.arrays))
+    jerks, peak = found[JERKS], found[PEAK]
+    again = np.asarray(np.cbrt(peak[..., 2]) > 1.0 + LOCAL)
+    if again.any():
+        factor = np.maximum(np.nan_to_num(jerks, nan=1.0), 1.0)
+        asked = asked._replace(tighter=np.where(jerks < 0.5 * FAST, factor, 1.0))
+        batch = again.shape
+        rows = [
+            np.broadcast_to(array, (*batch, *array.shape[array.ndim - core :]))[again]
+            for array, core in zip(asked.arrays, CORES, strict=False)
+        ]
+        for k, part in enumerate(kernel(*rows)):
+            found[k] = np.array(found[k])
+            found[k][again] = part
+    ends = asked.ends
     if not (np.any(ends.start) or np.any(ends.end)):
         return found
-    peak = np.nan_to_num(found[-2], nan=1.0)
-    over = np.maximum(peak, 1.0)
+    over = np.maximum(np.nan_to_num(found[PEAK], nan=1.0), 1.0)
     if (over <= 1.0 + 0.5 * EXCESS).all():
         return found
     rate = 1.0 / np.sqrt(over[..., 0])[..., None, None]
-    return kernel(
-        *first,
-        velocity * rate,
-        acceleration / over[..., 1][..., None, None],
-        jerk / over[..., 2][..., None],
-        *ends,
-        pushes,
-        *bounds,
+    asked = asked._replace(
+        velocity=asked.velocity * rate,
+        acceleration=asked.acceleration / over[..., 1][..., None, None],
+        jerk=asked.jerk / over[..., 2][..., None],
     )
+    return list(kernel(*asked.arrays))
 
 
 def _finite(

@@ -164,17 +164,19 @@ def jerk_pipeline(
     )
     results = (
         *(columns.grid, columns.squares, columns.slopes, columns.spans),
-        *(columns.special, columns.peak, columns.fault_here),
+        *(columns.special, columns.jerks, columns.peak, columns.fault_here),
     )
     scratch = (
         *(columns.lengths, columns.derivs, columns.caps, columns.ceilings),
         *(columns.control, columns.change, columns.factors),
         *(columns.grid, columns.squares, columns.slopes, columns.spans),
+        columns.jerks,
     )
     limits = columns.velocity, columns.acceleration, columns.jerk
     motion = (
         *(columns.start, columns.end),
         *(columns.start_acceleration, columns.end_acceleration, columns.pushes),
+        columns.tighter,
     )
     return Pipeline(
         "jerk_path",
@@ -258,6 +260,7 @@ class Results(NamedTuple):
     slope_here: Number
     slope_next: Number
     span_here: Number
+    jerk_here: Number
     peak: Vector
 
 
@@ -266,6 +269,7 @@ def _result(
     is_first: Number,
     is_last: Number,
     special: Vector,
+    factor_here: Number,
     peak: Vector,
 ) -> Results:
     """Return x and y at both ends, how long it takes, and parts of limits.
@@ -279,7 +283,9 @@ def _result(
     for node, weight in zip(NODES, WEIGHTS, strict=True):
         x = spline_at(begin, h_here, node)[0]
         time = time + weight * h_here / sqrt(maximum(x, TINY))
-    rate, straight, of_jerk = peak
+    rate, straight, most_jerk = peak
+    of_jerk: Number = 0.0
+    as_it_is = 1.0 / factor_here
     # The motion is the polynomial of time that has s, s' and s'' at both ends.
     x1, y1, _ = spline_at(begin, h_here, 1.0)
     over = 1.0 / time
@@ -312,7 +318,8 @@ def _result(
                 )
                 for order in range(3)
             )
-            r = scale * (2.0 / 3.0 * v * square + 2.0 * half * second) - middle
+            r = (2.0 / 3.0 * v * square + 2.0 * half * second) * as_it_is
+            r = scale * r - middle
             straight = maximum(straight, absolute(r))
             jerk = d * cube + v * mixed + 2.0 * half * third
             of_jerk = maximum(of_jerk, absolute(jerk))
@@ -332,7 +339,9 @@ def _result(
         for d, v, half in zip(*rows, strict=True):
             jerk = absolute(d * cube + v * root * y + half * third)
             of_jerk = maximum(of_jerk, select(is_near, jerk, 0.0))
-    return Results(x0, x1, y0, y1, time, (rate, straight, of_jerk))
+    of_jerk = of_jerk * as_it_is
+    peak = [rate, straight, maximum(most_jerk, of_jerk)]
+    return Results(x0, x1, y0, y1, time, of_jerk, peak)
 
 
 def _reason(relaxing: Number, moving: Vector, lasts: Number) -> Number:
