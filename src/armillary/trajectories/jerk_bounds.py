@@ -105,7 +105,7 @@ class PathBounds(NamedTuple):
         )
         s = np.stack([grid[..., :-1], grid[..., :-1] + 0.5 * h], axis=-1)
         x = np.stack([squares[..., :-1], middle], axis=-1)
-        places = s.reshape(*s.shape[:-2], -1)
+        places = s.reshape(*s.shape[:-2], 2 * s.shape[-2])
         along = self.limits.along(self.curve.at_parameters(places))
         speed = None
         if along.torques is not None and along.has_viscous and not is_first:
@@ -151,7 +151,9 @@ class PathBounds(NamedTuple):
             parts @ basis(SAMPLES, order).T * over[..., None] ** order
             for order in range(3)
         ]
-        s, v, u = (each.reshape(*each.shape[:-2], -1) for each in law)
+        s, v, u = (
+            each.reshape(*each.shape[:-2], way.shape[-1] * len(SAMPLES)) for each in law
+        )
         s = s + np.repeat(grid[..., :-1], len(SAMPLES), axis=-1)
         along = self.limits.along(self.curve.at_parameters(s))
         rows = along.rows(v if along.has_viscous else None)

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ModelError
+from armillary.errors import KernelError, ModelError
 from armillary.kernel import Kernel
 from armillary.kernel.arguments import whole_number
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
@@ -33,7 +33,13 @@ __all__ = ["UNLIMITED", "JerkTimed", "PathEnds", "jerk_limits", "within_jerk"]
 
 Array = npt.NDArray[np.float64]
 
-SIZES: Final = ((187, 192), (507, 512), (1019, 1024), (4096, 4096))
+SIZES: Final = (
+    (187, 192),
+    (507, 512),
+    (1019, 1024),
+    (2043, 2048),
+    (4096, 4096),
+)
 """How many knots and intervals kernels have room for."""
 
 INTERVALS: Final = 150
@@ -53,6 +59,9 @@ MOST_PER_KNOT: Final = 4
 
 UNLIMITED: Final = 1e9
 """Takes the place of infinite limits."""
+
+SHORTEST: Final = 1e-6
+"""The least part of a path in which a motion accelerates fully."""
 
 LOCAL: Final = 5e-4
 """By how much motions may exceed limits of jerk between places before they are found
@@ -154,6 +163,7 @@ def within_jerk(
     velocity, acceleration, blocked = _finite(limits, moves)
     bounded = None if further is None else PathBounds(further, curves.curve)
     pushes = _NO_PUSHES if bounded is None else bounded.pushes()
+    jerk = jerk * _useful_share(curve, acceleration, jerk, pushes)
     none = np.ones(size[1])
     asked = _Asked((at, path), velocity, acceleration, jerk, ends, pushes, none)
 
@@ -315,6 +325,24 @@ def _results(
     return JerkTimed(time[..., -1], time, speed, reason, curve, points, acceleration)
 
 
+def _useful_share(
+    curve: PathCurve, acceleration: Array, jerk: Array, pushes: Array
+) -> Array:
+    """Return the part of limits of jerk that is made use of, shape (..., 1).
+
+    It is 1 but for limits so high that a motion accelerates fully within `SHORTEST` of
+    its path, over lengths that no grid resolves: s = j t^3 / 6 with t = a / j.
+    """
+    slopes = np.abs(curve.knots[..., [0, -1], 1, :])
+    length = (curve.at[..., -1] - curve.at[..., 0])[..., None]
+    most = np.minimum(-acceleration[..., 0, :], acceleration[..., 1, :])
+    with np.errstate(all="ignore"):
+        push = np.minimum((most[..., None, :] / slopes).min(axis=-1), pushes)
+        more = (jerk[..., None, :] / slopes).min(axis=-1)
+        share = np.sqrt(push**3 / (6.0 * SHORTEST * length)) / more
+    return np.minimum(np.nan_to_num(share, nan=1.0).min(axis=-1, keepdims=True), 1.0)
+
+
 class _Asked(NamedTuple):
     """What the kernel is asked.
 
@@ -444,14 +472,15 @@ def _size(knots: int, count: int) -> tuple[int, int]:
 @lru_cache(maxsize=32)
 def _code(joints: int, size: tuple[int, int], *, rows: int) -> CompiledPipeline:
     knots, intervals = size
-    return compile_pipeline(
-        jerk_pipeline(
-            joints,
-            knots=knots,
-            intervals=intervals,
-            rows=rows,
-        )
-    )
+    pipeline = jerk_pipeline(joints, knots=knots, intervals=intervals, rows=rows)
+    try:
+        return compile_pipeline(pipeline)
+    except KernelError as error:
+        raise ModelError(
+            f"A path of {joints} joints within limits of jerk, and {rows} further "
+            f"limits of torques and frames, cannot have {intervals} intervals: "
+            f"{error} Give fewer waypoints, or a smaller intervals=."
+        ) from error
 
 
 @lru_cache(maxsize=128)
