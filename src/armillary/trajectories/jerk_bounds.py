@@ -160,7 +160,7 @@ class PathBounds(NamedTuple):
         a, b, lower, upper = np.moveaxis(rows, -1, 0)
         with np.errstate(all="ignore"):
             moving = a * u[..., None] + b * (v * v)[..., None]
-            share = np.where(moving > 0.0, moving / upper, moving / lower)
+            share: Array = moving / np.where(moving > 0.0, upper, lower)
             share = np.where(moving == 0.0, 0.0, share)
             worst = np.nan_to_num(share, nan=0.0).max(axis=(-1, -2))
         # Viscous friction falls with the speed, all else with its square.

@@ -44,13 +44,7 @@ def closer_knots(curve: PathCurve, time: Array, speed: Array, count: int) -> Pat
     changes = np.abs(steps).reshape(shape).sum(axis=-1)
     # the grid is finer at both ends anyway
     changes[..., [0, -1]] = 0.0
-    share = EVENLY / intervals * np.ones_like(lasts)
-    for weight, part in ((BY_TIME, lasts), (BY_SPEED, changes)):
-        total = part.sum(axis=-1, keepdims=True)
-        even = total <= 0.0
-        share += weight * np.where(
-            even, 1.0 / intervals, part / np.where(even, 1, total)
-        )
+    share = EVENLY / intervals + BY_TIME * _shares(lasts) + BY_SPEED * _shares(changes)
     # Interval i begins with the point that has the number ends[i]; as shares are above
     # 0, each has one at least.
     ends = np.zeros((*share.shape[:-1], intervals + 1), np.int64)
@@ -65,3 +59,10 @@ def closer_knots(curve: PathCurve, time: Array, speed: Array, count: int) -> Pat
     begin, end = (np.take_along_axis(at, first + k, axis=-1) for k in (0, 1))
     s = np.concatenate([begin + part * (end - begin), at[..., -1:]], axis=-1)
     return PathCurve(s, curve.at_parameters(s))
+
+
+def _shares(parts: Array) -> Array:
+    """Return parts of their sum, shape (..., k); equal ones if that is 0."""
+    total = parts.sum(axis=-1, keepdims=True)
+    safe = np.where(total > 0.0, total, 1.0)
+    return np.asarray(np.where(total > 0.0, parts / safe, 1.0 / parts.shape[-1]))
