@@ -157,7 +157,7 @@ class PathBounds(NamedTuple):
         s = s + np.repeat(grid[..., :-1], len(SAMPLES), axis=-1)
         along = self.limits.along(self.curve.at_parameters(s))
         rows = along.rows(v if along.has_viscous else None)
-        a, b, lower, upper = np.moveaxis(rows, -1, 0)
+        a, b, lower, upper = (rows[..., k] for k in range(4))
         with np.errstate(all="ignore"):
             moving = a * u[..., None] + b * (v * v)[..., None]
             share: Array = moving / np.where(moving > 0.0, upper, lower)
