@@ -514,3 +514,36 @@ def test_json_of_all_answers(run, tmp_path, monkeypatch):
     for each in solved:
         pose = DEVICE.fk()(list(each["joints"].values()))
         assert np.allclose(pose, X[0], atol=1e-5)
+
+
+def test_another_base_for_each_pose(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(verb, "AT_ONCE", 3)
+    stand = arm.Cell().add(arm.example("irb2400").manipulators[0], bolted=False)
+    arm.save(stand, "stand.cell.json")
+    poses = np.tile(stand.fk("tool0")(stand.home.q), (8, 1, 1))
+    bases = np.tile(np.eye(4), (8, 1, 1))
+    bases[:, 0, 3] = np.linspace(-0.3, 0.3, 8)
+    np.save("poses.npy", poses)
+    np.save("bases.npy", bases)
+    given = ["stand.cell.json", "--frame", "tool0", "--poses", "poses.npy"]
+    for way in ([], ["--path"], ["--best", "limits"]):
+        code, _, error = run(
+            *("ik", *given, *way, "--bases", "irb2400=bases.npy", "--out", "q.npy")
+        )
+        assert code == 0, error
+        found = np.load("q.npy")
+        for q, X, base in zip(found, poses, bases, strict=True):
+            placed = stand.home.place("irb2400", arm.Pose.from_matrix(base))
+            assert stand.fk("tool0", state=placed)(q) == pytest.approx(X, abs=1e-6)
+    np.save("bases.npy", bases[:5])
+    code, _, error = run("ik", *given, "--bases", "irb2400=bases.npy")
+    assert code == 2
+    assert "--bases irb2400 has 5 poses" in error
+    np.save("bases.npy", np.concatenate([bases, bases]))
+    code, _, error = run("ik", *given, "--bases", "irb2400=bases.npy")
+    assert code == 2
+    assert "16 poses, one for each of --poses; here are 8 poses" in error
+    code, _, error = run("ik", *given, "--bases", "irb2400")
+    assert code == 2
+    assert "NAME=FILE" in error

@@ -178,7 +178,7 @@ def test_points_are_read_from_files(tmp_path):
     np.save(path, SOME)
     assert Points.read(path, 0.02, name="scan") == Points(SOME, 0.02, name="scan")
     path.write_bytes(b"ply")
-    with pytest.raises(ModelError, match="not a file of NPY or PCD"):
+    with pytest.raises(ModelError, match="not a file of NPY, PCD or PLY"):
         Points.read(path)
     with pytest.raises(FileNotFoundError):
         Points.read(tmp_path / "none.npy")
@@ -284,6 +284,81 @@ def test_faulty_pcd_files_are_refused(tmp_path, data: bytes, message: str):
     path = tmp_path / "scan.pcd"
     path.write_bytes(data)
     with pytest.raises(ModelError, match="is a faulty PCD file") as error:
+        Points.read(path)
+    assert message in str(error.value)
+
+
+PLY = """ply
+format {kind} 1.0
+comment as scanners write it
+element camera 1
+property double view
+element vertex {count}
+property uchar red
+property float x
+property float y
+property float32 z
+element face 1
+property list uchar int vertex_indices
+end_header
+"""
+
+
+def ply(kind: str, body: bytes, count: object = 3, **said: str) -> bytes:
+    header = PLY.format(kind=kind, count=count)
+    for before, after in said.items():
+        header = header.replace(before, after)
+    return header.encode() + body
+
+
+def vertices(order: str) -> bytes:
+    rows = np.zeros(3, [(name, order + "f4") for name in "xyz"])
+    for k, axis in enumerate("xyz"):
+        rows[axis] = SCAN[:, k]
+    with_red = b"".join(b"\x07" + row.tobytes() for row in rows)
+    return bytes(8) + with_red + b"\x03" + bytes(12)
+
+
+def test_points_are_read_from_ply_files(tmp_path):
+    path = tmp_path / "scan.ply"
+    words = "\n".join(f"7 {x} {y} {z}" for x, y, z in SCAN.astype(str).tolist())
+    for data in (
+        ply("ascii", f"0.5\n{words}\n3 0 1 2\n".encode()),
+        ply("ascii", f"0.5\n{words}\n3 0 1 2\n".encode()).replace(b"\n", b"\r\n"),
+        ply("binary_little_endian", vertices("<")),
+        ply("binary_big_endian", vertices(">")),
+    ):
+        path.write_bytes(data)
+        assert Points.read(path, 0.02) == Points(SCAN[[0, 2]], 0.02)
+
+
+FAULTY_PLY = [
+    (ply("text", b""), "its format is 'text 1.0'"),
+    (ply("binary_little_endian", b"123"), "ends after 0 of 39"),
+    (ply("binary_big_endian", bytes(20)), "ends after 12 of 39"),
+    (ply("binary_little_endian", b"", 4_000_000_000), "ends after 0 of"),
+    (ply("ascii", b"0 1 2 3"), "3 words are there for 3 vertices of 4"),
+    (ply("ascii", b"0 7 1 b 3", 1), "a coordinate is not a number"),
+    (ply("ascii", b"", -1), "'-1' rows of 'vertex'"),
+    (ply("ascii", b"", vertex="point"), "no element vertex"),
+    (ply("ascii", b"", **{"float x": "float y"}), "one twice"),
+    (ply("ascii", b"", **{"float x": "real x"}), "has the type 'real'"),
+    (ply("ascii", b"", **{"float x": "float x y"}), "is not a property"),
+    (ply("ascii", b"", **{"double view": "list uchar int of"}), "has lists"),
+    (
+        ply("ascii", b"", **{"uchar red": "uchar r\nproperty " * 256 + "uchar r"}),
+        "more than 256",
+    ),
+    (ply("ascii", b"", end_header=""), "does not end"),
+    (b"ply\nelement vertex 1\nend_header\n", "no line format"),
+]
+
+
+@pytest.mark.parametrize(("data", "message"), FAULTY_PLY, ids=lambda each: None)
+def test_faulty_ply_files_are_refused(tmp_path, data: bytes, message: str):
+    path = tmp_path / "scan.ply"
+    path.write_bytes(data)
+    with pytest.raises(ModelError, match="is a faulty PLY file") as error:
         Points.read(path)
     assert message in str(error.value)
 

@@ -536,6 +536,8 @@ def test_motions_keep_limits_of_jerk_and_the_speed_of_the_tool(robot: arm.Cell):
     segments = [X[:3, 3] + [0.0, 0.3, 0.0], X[:3, 3] + [0.1, 0.3, 0.0]]
     path = robot.line("tool0", segments, start=START)
     motion = path.timed(speed=0.25, acceleration=10.0, jerk=60.0)
+    with pytest.raises(ModelError, match="speed is a number above 0"):
+        path.timed(speed=0.0, acceleration=10.0)
     samples = motion.sampled(rate=1000)
     assert 0.99 * 60.0 < np.abs(samples.qddd).max() < 1.001 * 60.0
     assert np.abs(samples.qdd).max() < 1.001 * 10.0

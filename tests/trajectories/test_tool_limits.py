@@ -66,5 +66,3 @@ def test_bad_input(cell: arm.Cell):
             cell.time_path(path, acceleration=8.0, tool="tool0", tool_speed=bad)
     with pytest.raises(UnknownName, match="tool9"):
         cell.time_path(path, acceleration=8.0, tool="tool9", tool_speed=1.0)
-    with pytest.raises(ModelError, match="cannot be combined"):
-        cell.time_path(path, acceleration=8.0, jerk=9.0, tool="tool0", tool_speed=1.0)

@@ -6,7 +6,7 @@ import argparse
 import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -37,7 +37,7 @@ from armillary.cli.vectors import (
 )
 from armillary.cli.verb import OneOf, option, verb, whole_number
 from armillary.collision.check import CollisionCheck
-from armillary.errors import ModelError, ShapeError, printable
+from armillary.errors import ModelError, ShapeError, printable, quote
 from armillary.ik.inverse_kinematics import METHODS, InverseKinematics
 from armillary.ik.objective import PURPOSES
 from armillary.ik.query import TOLERANCE
@@ -74,6 +74,13 @@ ADVICE: Final = {
     "in the way.",
     Reason.SINGULAR: "This is one of infinitely many; --near chooses among them.",
 }
+
+
+def _base_file(text: str) -> tuple[str, str]:
+    name, separator, path = text.partition("=")
+    if not (name and separator and path):
+        raise argparse.ArgumentTypeError(f"{quote(text)} is not of the form NAME=FILE")
+    return name, path
 
 
 @verb(
@@ -114,6 +121,13 @@ ADVICE: Final = {
                 option("--path", "follow the poses without jumps", action="store_true"),
             )
         ),
+        option(
+            "--bases NAME=FILE",
+            "poses of the base of a manipulator in the world, one for each of --poses; "
+            "may be repeated",
+            type=_base_file,
+            action="append",
+        ),
         *STATE,
         JSON,
         out("Q.npy", "answers"),
@@ -140,6 +154,8 @@ def _check(options: argparse.Namespace) -> None:
     """
     if options.path and options.poses is None:
         raise ShapeError("--path follows the poses of a file: use --poses.")
+    if options.bases and options.poses is None:
+        raise ShapeError("--bases has a base for each of --poses: use --poses.")
     if options.json and options.poses is not None:
         raise ShapeError("--json is of one pose, not of --poses.")
     refused = {
@@ -400,21 +416,38 @@ def _many(query: PoseQuery) -> int:
         position_only=query.position_only,
         at_once=AT_ONCE,
     )
+    bases = {name: _bases_of(path, query) for name, path in options.bases or ()}
     with reading as targets:
         batch = targets.result_batch
         if options.path and len(batch) != 1:
             raise ShapeError(f"A path is one sequence of poses, not a batch {batch}.")
         with ExitStack() as stack:
             write = _sink(query, batch, stack)
-            for answers in _answers(query, targets.chunks):
+            for answers in _answers(query, targets.chunks, bases):
                 solved = succeeded(answers.reason)
                 jumps += [tally.count + k for k in answers.jumps if solved[k]]
                 q = answers.q.copy()
                 q[~solved] = np.nan
                 write(tally.count, q / query.factors + 0.0)
                 tally.add(answers.reason, answers.residual)
+    for name, placed in bases.items():
+        if len(placed) != tally.count:
+            raise _other_count(name, len(placed), f"{tally.count} poses")
     print_summary((*tally.lines(), *_jump_lines(jumps, options.path)), options)
     return SOLVED if tally.all_solved else NOT_ALL
+
+
+def _bases_of(path: str, query: PoseQuery) -> Array:
+    """Return the poses of a base that a file holds, shape (k, 4, 4)."""
+    with open_targets(path, degrees=query.options.degrees) as poses:
+        return np.concatenate([np.empty((0, 4, 4)), *poses.chunks])
+
+
+def _other_count(name: str, count: int, poses: str) -> ShapeError:
+    return ShapeError(
+        f"--bases {name} has {plural(count, 'pose')}, one for each of --poses; here "
+        f"are {poses}."
+    )
 
 
 def _jump_lines(jumps: list[int], path: bool) -> Iterator[str]:
@@ -444,10 +477,26 @@ def _sink(
     return lambda first, q: write(q)
 
 
-def _answers(query: PoseQuery, chunks: Iterator[Array]) -> Iterator[TargetAnswers]:
-    """Yield the answers to the targets of each chunk."""
-    came = query.near
+def _answers(
+    query: PoseQuery, chunks: Iterator[Array], bases: dict[str, Array]
+) -> Iterator[TargetAnswers]:
+    """Yield the answers to the targets of each chunk.
+
+    bases: The pose of the base of manipulators for each target.
+
+    Raises:
+        ShapeError: There are fewer of them than targets.
+    """
+    came, done, asked = query.near, 0, query.asked
     for targets in chunks:
+        if bases:
+            rows = slice(done, done + len(targets))
+            for name, placed in bases.items():
+                if len(placed) < rows.stop:
+                    raise _other_count(name, len(placed), f"{rows.stop} or more")
+            here = {name: placed[rows] for name, placed in bases.items()}
+            query = replace(query, asked={**asked, "bases": here})
+            done = rows.stop
         if query.options.path:
             answers = query.follow(targets, came)
             # The next chunk goes on from the last vector that is known.

@@ -295,12 +295,15 @@ class CartesianPath:
         Raises:
             StateError: The path does not succeed, or limits leave no speed at a point.
             ShapeError: As for `cell.time_path`.
-            ModelError: As for `cell.time_path`.
+            ModelError: As for `cell.time_path`, or `speed` is not above 0.
         """
         if not self.success:
             raise StateError(f"This path has no times: {self}.")
         edges = [0, *self.corners.tolist(), len(self.q) - 1]
-        rates = speed, tool_acceleration
+        rates = (
+            positive_number("speed", speed, most=np.inf),
+            positive_number("tool_acceleration", tool_acceleration, most=np.inf),
+        )
         limits: dict[str, Any] = {"velocity": velocity, "acceleration": acceleration}
         limits["jerk"] = jerk
         first, *others = (

@@ -126,6 +126,34 @@ class PathCurve:
         by_r = [np.einsum("mj,mjn->mn", basis(r, k), parts) for k in range(3)]
         return a[:, 0] + by_r[0], by_r[1] / h, by_r[2] / (h * h)
 
+    def at_parameters(self, s: Array) -> Array:
+        """Return position, slope and curvature of all rows: (..., g) to (..., g, 3, n).
+
+        s: Parameters of each row.
+        """
+        *batch, count, _, n = self.knots.shape
+        first = (s[..., None] >= self.at[..., None, 1:-1]).sum(axis=-1)
+        batch = list(np.broadcast_shapes(first.shape[:-1], tuple(batch)))
+        first = np.broadcast_to(first, (*batch, first.shape[-1]))
+        at = np.broadcast_to(self.at, (*batch, count))
+        knots = np.broadcast_to(self.knots, (*batch, count, 3, n))
+        begin, end = (np.take_along_axis(at, first + k, axis=-1) for k in (0, 1))
+        a, b = (
+            np.take_along_axis(knots, (first + k)[..., None, None], axis=-3)
+            for k in (0, 1)
+        )
+        h = (end - begin)[..., None]
+        r = (s - begin) / (end - begin)
+        parts = [b[..., 0, :] - a[..., 0, :], h * a[..., 1, :], h * b[..., 1, :]]
+        parts += [h * h * a[..., 2, :], h * h * b[..., 2, :]]
+        stacked = np.stack(parts, axis=-2)
+        found = [
+            (basis(r, order)[..., None, :] @ stacked)[..., 0, :] / h**order
+            for order in range(3)
+        ]
+        found[0] += a[..., 0, :]
+        return np.stack(found, axis=-2)
+
     def refined(self, pieces: int) -> PathCurve:
         """Return the same curves with each interval between knots cut in pieces."""
         *batch, count, orders, n = self.knots.shape

@@ -29,11 +29,12 @@ ORDERS: Final = 3
 class JerkColumns(PathColumns):
     """Columns of the pipeline that times paths within limits of jerk."""
 
-    def __init__(self, *, knots: int, intervals: int, joints: int) -> None:
-        """Set the sizes: how many there are at most, and of joints exactly."""
-        super().__init__(knots=knots, points=2, joints=joints, rows=0)
+    def __init__(self, *, knots: int, intervals: int, joints: int, rows: int) -> None:
+        """Set the sizes: at most, and of joints and further rows exactly."""
+        super().__init__(knots=knots, points=2, joints=joints, rows=rows)
         self.sizes = {
             **self.sizes,
+            "bounds": (PLACES - 1) * rows,
             "i": intervals,
             "p": intervals + 1,
             "c": intervals + 2,
@@ -42,6 +43,7 @@ class JerkColumns(PathColumns):
     jerk = Column("the greatest jerks", "n", unit="m/s^3 or rad/s^3")
     start_acceleration = Column("path acceleration s'' at the start", unit="1/s^2")
     end_acceleration = Column("path acceleration s'' at the end", unit="1/s^2")
+    pushes = Column("greatest |s''| by further limits at the start and the end", 2)
 
     # The grid.
     shares = Column(
@@ -63,6 +65,14 @@ class JerkColumns(PathColumns):
         "n",
     )
     caps = Column("1 / greatest x by rates, at parts of each interval", "i", RATES)
+    bounds = Column(
+        "a, b and m of |a y / 2 + b x - m| <= 1, of further limits at the start, "
+        "then in the middle of each interval",
+        "i",
+        "bounds",
+        3,
+    )
+    tighter = Column("what jerks in each interval count as times as great", "i")
     ceilings = Column("about the greatest x of an interval by all limits", "i")
     steepest = Column("the least J / |q'| so far")
     control = Column("control points of x", "c")
@@ -74,6 +84,7 @@ class JerkColumns(PathColumns):
     squares = Column("x at each point of the grid", "p")
     slopes = Column("dx/ds there", "p")
     spans = Column("how long each interval takes", "p", unit="s")
+    jerks = Column("the greatest jerk of each interval in parts of limits", "i")
     peak = Column("greatest rate squared, acceleration, jerk in parts of limits", 3)
 
     # What stages tell each other.
@@ -113,21 +124,24 @@ class JerkColumns(PathColumns):
         entry(lengths, 2),
     )
     deriv, cap, ceiling = entry(derivs), entry(caps), entry(ceilings)
+    bound = entry(bounds)
     b0, b1, b2 = entry(control), entry(control, 1), entry(control, 2)
     d0, d1, d2 = entry(change), entry(change, 1), entry(change, 2)
     factor = entry(factors)
     grid_here, square_here = entry(grid), entry(squares)
     grid_next, square_next = entry(grid, 1), entry(squares, 1)
     slope_here, slope_next = entry(slopes), entry(slopes, 1)
-    span_here = entry(spans)
+    span_here, jerk_here, factor_here = entry(spans), entry(jerks), entry(tighter)
     INTERVALS = Steps(
         "intervals",
         *(from_knot, to_knot, s_from, s_to, graded_from, graded_to),
         *(base_from, scale_from, base_to, scale_to, is_first, is_second, is_last),
         *(h_before, h_here, h_after, deriv, cap, ceiling, b0, b1, b2, d0, d1, d2),
         *(factor, grid_here, grid_next, square_here, square_next),
-        *(slope_here, slope_next, span_here),
+        *(slope_here, slope_next, span_here, jerk_here, factor_here),
     )
+
+    BOUNDED = INTERVALS.and_fields(bound)
 
     # The same, the last one first.
     back_factor, back_ceiling = entry(factors), entry(ceilings)

@@ -26,6 +26,7 @@ from armillary.trajectories.jerk_spline import (
     TINY,
     GridEnds,
     GridInterval,
+    bound_rows,
     spline_at,
 )
 
@@ -88,7 +89,13 @@ class Graded(NamedTuple):
     h_end: Number
 
 
-def grade(knots: OuterKnots, limits: GridLimits, start: Number, end: Number) -> Graded:
+def grade(
+    knots: OuterKnots,
+    limits: GridLimits,
+    start: Number,
+    end: Number,
+    pushes: Vector,
+) -> Graded:
     """Return where the grid is finer, and how long jerk is constant at ends at rest.
 
     That is half of the way in which a constant jerk alone would raise the acceleration
@@ -99,11 +106,12 @@ def grade(knots: OuterKnots, limits: GridLimits, start: Number, end: Number) -> 
     shares: list[Number] = []
     lengths: list[Number] = []
     slopes: list[list[Number]] = []
-    for knot, width, speed in (
-        (knots.knot_first, (knots.s_second - knots.s_first) / knots.parts, start),
-        (knots.knot_last, (knots.s_last - knots.s_before) / knots.parts, end),
+    widths = knots.s_second - knots.s_first, knots.s_last - knots.s_before
+    for knot, gap, speed, most in zip(
+        (knots.knot_first, knots.knot_last), widths, (start, end), pushes, strict=True
     ):
-        rate, push, more = FAST, FAST, FAST
+        width = gap / knots.parts
+        rate, push, more = FAST, most, FAST
         slope = [absolute(m) for m in knot[1]]
         for m, low, high, low2, high2, j in zip(
             slope, *velocity, *acceleration, jerk, strict=True
@@ -182,9 +190,17 @@ class IntervalMade(NamedTuple):
 
 
 def grid_interval(
-    knots: BetweenKnots, limits: GridLimits, steepest: Number
+    knots: BetweenKnots,
+    limits: GridLimits,
+    factor_here: Number,
+    steepest: Number,
+    bound: Matrix = (),
 ) -> IntervalMade:
-    """Return what limits at places of an interval are made of."""
+    """Return what limits at places of an interval are made of.
+
+    Accelerations are made of the same numbers as jerks, so that `factor_here` counts
+    for them, too.
+    """
     velocity, acceleration, jerk = limits
     from_knot, to_knot, s_from, s_to, *_ = knots
     h = s_to - s_from
@@ -202,7 +218,7 @@ def grid_interval(
                 for k in range(1, 6)
             ]
         )
-    over = [1.0 / j for j in jerk]
+    over = [factor_here / j for j in jerk]
     places: list[list[list[Number]]] = []
     ceiling: Number = FAST
     sharpest: Number = TINY
@@ -236,6 +252,9 @@ def grid_interval(
             least = maximum(least, v * v)
         caps.append(least)
         ceiling = minimum(ceiling, 1.0 / least)
+    for _, b, m in bound:
+        room = select(b > 0.0, 1.0 + m, 1.0 - m)
+        ceiling = minimum(ceiling, room / maximum(absolute(b), TINY))
     return IntervalMade(
         (r1 - r0) * h,
         places,
@@ -334,7 +353,7 @@ def no_ratio(start: Number) -> Vector:
     return [0.0 * start] * 3
 
 
-def greatest_ratio(interval: GridInterval, ratio: Vector) -> Vector:
+def greatest_ratio(interval: GridInterval, ratio: Vector, bound: Matrix = ()) -> Vector:
     """Return the greatest parts of limits and the duration, as far as here."""
     straight, of_jerk, lasts = ratio
     _, h_here, *_, deriv, cap, scales = interval
@@ -350,6 +369,12 @@ def greatest_ratio(interval: GridInterval, ratio: Vector) -> Vector:
             of_jerk = maximum(of_jerk, absolute(d * x + v * y + half * c) * root)
     for k, inverse in enumerate(cap):
         straight = maximum(straight, spline_at(begin, h_here, k / RATES)[0] * inverse)
+    for k, tau in enumerate(PLACE):
+        x, y, _ = spline_at(begin, h_here, tau)
+        for a, b, m in bound_rows(bound, k):
+            moving = 0.5 * a * y + b * x
+            room = select(moving > 0.0, 1.0 + m, m - 1.0)
+            straight = maximum(straight, moving / room)
     return straight, of_jerk, lasts
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from armillary.spatial.vector import Number, Vector
+from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace.functions import absolute, maximum, minimum, select, sqrt
 from armillary.trajectories.jerk_columns import PLACES, RATES
 from armillary.trajectories.jerk_spline import (
@@ -16,6 +16,7 @@ from armillary.trajectories.jerk_spline import (
     SIMPSON,
     GridEnds,
     GridInterval,
+    bound_rows,
     spline_at,
     spline_start,
 )
@@ -154,7 +155,7 @@ class PointEliminated(NamedTuple):
     sums: NewtonSums
 
 
-def newton_interval(  # noqa: PLR0915
+def newton_interval(  # noqa: PLR0913, PLR0915, PLR0917
     interval: GridInterval,
     is_first: Number,
     is_second: Number,
@@ -163,6 +164,7 @@ def newton_interval(  # noqa: PLR0915
     relax: Number,
     weight: Number,
     sums: NewtonSums,
+    bound: Matrix = (),
 ) -> PointEliminated:
     """Add an interval to Newton's equations, and eliminate its first control point.
 
@@ -195,6 +197,9 @@ def newton_interval(  # noqa: PLR0915
                 for (_, v, half), scale, middle in zip(rows, *scales, strict=True)
             ]
             slacks += [1.0 - r * r for r in r_here]
+        bent = _relaxed_rows(bound, k, tight)
+        of_bounds = [a * y + b * x - m for a, b, m in bent]
+        slacks += [1.0 - r * r for r in of_bounds]
         inverses = _inverses(slacks)
         gx, gy, gc = 0.0, 0.0, 0.0
         xx, xy, xc, yy, yc, cc = (0.0,) * 6
@@ -238,6 +243,15 @@ def newton_interval(  # noqa: PLR0915
             cb = curved * b
             xx, xy = xx + cb * b, xy + cb * half
             yy = yy + curved * half * half
+        first = len(slacks) - len(bent)
+        for (a, b, _), r, p in zip(bent, of_bounds, inverses[first:], strict=True):
+            u = 2.0 * p
+            g = u * r
+            curved = u + g * g
+            gx, gy = gx + g * b, gy + g * a
+            cb = curved * b
+            xx, xy = xx + cb * b, xy + cb * a
+            yy = yy + curved * a * a
         # x = x0 + t y0 + t^2 c / 2, y = y0 + t c
         t = tau * h_here
         q = 0.5 * t * t
@@ -348,6 +362,15 @@ def back_substituted(back_factor: Vector, back1: Number, back2: Number) -> Numbe
     return z - l1 * back1 - l2 * back2
 
 
+def _relaxed_rows(bound: Matrix, place: int, tight: Number) -> list[list[Number]]:
+    """Return a, b and m of |a y + b x - m| <= 1, of further limits at a place.
+
+    Limits that are relaxed have more room for motion, on either side in proportion.
+    """
+    rows = bound_rows(bound, place)
+    return [[0.5 * tight * a, tight * b, m] for a, b, m in rows]
+
+
 class OuterPoints(NamedTuple):
     """The first and the last control point, and their change."""
 
@@ -389,7 +412,11 @@ class PointsChange(NamedTuple):
 
 
 def greatest_share(
-    interval: GridInterval, change: PointsChange, relax: Number, most: Number
+    interval: GridInterval,
+    change: PointsChange,
+    relax: Number,
+    most: Number,
+    bound: Matrix = (),
 ) -> Number:
     """Return the greatest share of a slack that the change takes, as far as here."""
     h_before, h_here, h_after, *_, deriv, cap, scales = interval
@@ -419,6 +446,10 @@ def greatest_share(
                 r_here.append(scale * (v * of_x + half * of_y) - tight * middle)
                 dr_here.append(scale * (v * d_x + half * d_y))
             slacks += [1.0 - r * r for r in r_here]
+        for a, b, m in _relaxed_rows(bound, k, tight):
+            r_here.append(a * y + b * x - m)
+            dr_here.append(a * dy + b * dx)
+            slacks.append(1.0 - r_here[-1] * r_here[-1])
         inverses = _inverses(slacks)
         for v, dv, p in zip(V, dV, inverses[: len(V)], strict=True):
             most = maximum(most, _taken(v, dv, shrink, p))

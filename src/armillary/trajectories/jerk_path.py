@@ -7,28 +7,39 @@ slowed down by as much as it exceeds them between these, which is some thousandt
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ModelError
+from armillary.errors import KernelError, ModelError
 from armillary.kernel import Kernel
 from armillary.kernel.arguments import whole_number
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
 from armillary.trajectories.curve import PathCurve
+from armillary.trajectories.further_limits import FurtherLimits
+from armillary.trajectories.jerk_bounds import PathBounds
 from armillary.trajectories.jerk_columns import GRADED
+from armillary.trajectories.jerk_knots import closer_knots
+from armillary.trajectories.jerk_spline import FAST
 from armillary.trajectories.jerk_stages import jerk_pipeline, jerk_records
 from armillary.trajectories.limits import limits_of
-from armillary.trajectories.path_parts import Curves, PathLimits
+from armillary.trajectories.path_parts import Curves, PathLimits, Timed
 from armillary.trajectories.timed_path import PathReason
 
 __all__ = ["UNLIMITED", "JerkTimed", "PathEnds", "jerk_limits", "within_jerk"]
 
 Array = npt.NDArray[np.float64]
 
-SIZES: Final = ((16, 192), (128, 192), (128, 512), (256, 1024), (1024, 4096))
+SIZES: Final = (
+    (187, 192),
+    (507, 512),
+    (1019, 1024),
+    (2043, 2048),
+    (4096, 4096),
+)
 """How many knots and intervals kernels have room for."""
 
 INTERVALS: Final = 150
@@ -37,14 +48,37 @@ INTERVALS: Final = 150
 TURN: Final = 0.3
 """Paths that turn by more at waypoints [rad], in the mean, get more intervals."""
 
+MORE: Final = 50
+"""Intervals that are added where they are needed, if there are many waypoints."""
+
+COARSE: Final = 3
+"""Intervals between two waypoints for the motion that tells where that is."""
+
 MOST_PER_KNOT: Final = 4
 """Most intervals between two waypoints by default, where there are many waypoints."""
 
 UNLIMITED: Final = 1e9
 """Takes the place of infinite limits."""
 
+SHORTEST: Final = 1e-6
+"""The least part of a path in which a motion accelerates fully."""
+
+LOCAL: Final = 5e-4
+"""By how much motions may exceed limits of jerk between places before they are found
+again, in parts of the speed."""
+
+JERKS, PEAK = 5, 6
+"""Which results of the kernel these are."""
+
 EXCESS: Final = 1e-3
 """By how much motions may exceed limits between places of the grid."""
+
+
+FRICTION_ITERATIONS: Final = 2
+"""How often motions are found again near whose speeds viscous friction is linear."""
+
+_NO_PUSHES: Final = np.full(2, FAST)
+_TOO_FAST: Final = (int(PathReason.START_TOO_FAST), int(PathReason.END_TOO_FAST))
 
 
 class PathEnds(NamedTuple):
@@ -86,75 +120,149 @@ def jerk_limits(given: Any, joints: int) -> Array:
 
 
 def within_jerk(
-    positions: Array,
-    at: Array | None,
-    curves: Curves | None,
+    curves: Curves,
+    without_jerk: Callable[[int], Timed],
     intervals: Any,
     limits: PathLimits,
     jerk: Array,
     ends: PathEnds,
+    further: FurtherLimits | None = None,
 ) -> JerkTimed:
     """Return the fastest motion along paths within limits, of jerk too.
 
     Args:
-        positions: Waypoints [m or rad], shape (..., k, n).
-        at: Their parameters, shape (..., k), if the caller chose them.
-        curves: The paths, if they are not splines through waypoints.
-        intervals: How many there are between waypoints; None chooses them.
+        curves: The paths.
+        without_jerk: From a number to motions without limits of jerk, on grids with so
+            many intervals between two knots.
+        intervals: How many there are between knots; None chooses them.
         limits: Of rates and accelerations.
         jerk: The greatest jerks, shape (..., n).
         ends: The motion at both ends.
+        further: Limits of torques, or of a frame.
 
     Raises:
         ModelError: There are too many waypoints.
     """
-    knots, n = positions.shape[-2:]
+    curve = curves.curve
+    positions = curve.knots[..., 0, :]
     per_knot = _per_knot(positions, intervals)
+    if intervals is None and per_knot == 1:
+        many = positions.shape[-2] - 1 + MORE
+        _size(positions.shape[-2], many + 2 * GRADED - 2)
+        coarse = without_jerk(COARSE)
+        curve = closer_knots(curve, coarse.time, coarse.speed, many)
+    knots, n = curve.at.shape[-1], positions.shape[-1]
     count = (knots - 1) * per_knot + 2 * GRADED - 2
     size = _size(knots, count)
-    kernel = _kernel(n, size, knots - 1, per_knot, has_spline=curves is None)
-    if curves is None:
-        path = np.zeros((*positions.shape[:-2], size[0], n))
-        path[..., :knots, :] = positions
-        given = np.zeros(size[0]) if at is None else np.zeros((*at.shape[:-1], size[0]))
-        if at is not None:
-            given[..., :knots] = at
-        first: tuple[Any, ...] = (path, given, 0.0 if at is None else 1.0)
-    else:
-        s, held = curves.curve.at, curves.curve.knots
-        padded = np.zeros((*s.shape[:-1], size[0]))
-        padded[..., :knots] = s
-        path = np.zeros((*held.shape[:-3], size[0], *held.shape[-2:]))
-        path[..., :knots, :, :] = held
-        first = (padded, path)
+    at = np.zeros((*curve.at.shape[:-1], size[0]))
+    at[..., :knots] = curve.at
+    path = np.zeros((*curve.knots.shape[:-3], size[0], *curve.knots.shape[-2:]))
+    path[..., :knots, :, :] = curve.knots
     moves = (positions != positions[..., :1, :]).any(axis=-2)
-    if curves is not None:
-        moves = moves | (curves.curve.knots[..., 1:, :] != 0.0).any((-2, -3))
+    moves = moves | (curves.curve.knots[..., 1:, :] != 0.0).any((-2, -3))
     velocity, acceleration, blocked = _finite(limits, moves)
-    found = kernel(*first, velocity, acceleration, jerk, *ends)
-    found = _tightened(kernel, first, velocity, acceleration, jerk, ends, found)
-    if curves is None:
-        s, held, state, *motion = found
-        fault, still = state[..., 0], ~moves.any(axis=-1)
-        repeats = (state[..., 2] > 0.0) & ~still & (fault <= 0.0)
-        of_path = np.where(repeats, PathReason.REPEATED, fault)
-        s, held = s[..., :knots], held[..., :knots, :, :]
-    else:
-        s, held, motion = curves.curve.at, curves.curve.knots, found
-        of_path, still = curves.reason, curves.still
-    return _results(motion, count, (s, held, of_path), still, blocked)
+    bounded = None if further is None else PathBounds(further, curves.curve)
+    pushes = _NO_PUSHES if bounded is None else bounded.pushes()
+    jerk = jerk * _useful_share(curve, acceleration, jerk, pushes)
+    none = np.ones(size[1])
+    asked = _Asked((at, path), velocity, acceleration, jerk, ends, pushes, none)
+
+    def solved(bounds: Array | None = None) -> list[Array]:
+        rows = 0 if bounds is None else bounds.shape[-2] // 2
+        kernel = _kernel(n, size, knots - 1, per_knot, rows=rows)
+        if bounds is None:
+            return _tightened(kernel, asked)
+        padded = np.zeros((*bounds.shape[:-3], size[1], *bounds.shape[-2:]))
+        padded[..., :count, :, :] = bounds
+        return _tightened(kernel, asked._replace(bounds=(padded,)))
+
+    def timed(found: list[Array]) -> JerkTimed:
+        return _results(found, count, curves, blocked)
+
+    found = solved()
+    if bounded is None:
+        return timed(found)
+    return _within_bounds(bounded, solved, timed, found, count)
+
+
+def _within_bounds(
+    path: PathBounds,
+    solved: Callable[[Array], list[Array]],
+    timed: Callable[[list[Array]], JerkTimed],
+    found: list[Array],
+    count: int,
+) -> JerkTimed:
+    """Return the fastest motion within further limits, too.
+
+    Args:
+        path: The further limits.
+        solved: From them at the places of the grid to what the kernel returns.
+        timed: From that to the result.
+        found: What the kernel returns without further limits.
+        count: How many intervals the grid has.
+    """
+    in_motion = (found[4] <= 0.0).any(axis=-1)
+    tighter = np.ones(in_motion.shape)
+    made = path.bounds(*_points(found, count), tighter, is_first=True)
+    for _ in range(1 + FRICTION_ITERATIONS * made.has_viscous):
+        found = solved(made.rows)
+        made = path.bounds(*_points(found, count), tighter, is_first=False)
+    result = timed(found)
+    over = path.excess(result)
+    if (in_motion & (over > 1.0 + 0.5 * EXCESS)).any():
+        # such motions cannot be slowed down as a whole
+        tighter = np.where(in_motion, over * over, 1.0)
+        made = path.bounds(*_points(found, count), tighter, is_first=False)
+        result = timed(solved(made.rows))
+        over = path.excess(result)
+    slower = np.where(in_motion, 1.0, over)[..., None]
+    reason = np.where(
+        (result.reason == 0) & in_motion & (over > 1.0 + EXCESS),
+        np.where(result.speed[..., 0] > 0.0, *_TOO_FAST),
+        result.reason,
+    )
+    is_faulty = np.isin(reason, [*_TOO_FAST, PathReason.STOPS])
+    is_faulty |= (reason == 0) & (result.duration > 0.0)
+    reason = np.where(made.overloaded & is_faulty, PathReason.OVERLOADED, reason)
+    reason = reason.astype(np.int8)
+    failed = (reason > 0)[..., None]
+    time, speed, acceleration = (
+        np.where(failed, np.nan, part)
+        for part in (
+            result.time * slower,
+            result.speed / slower,
+            result.acceleration / (slower * slower),
+        )
+    )
+    for array in (time, speed, acceleration, reason):
+        array.flags.writeable = False
+    return result._replace(
+        duration=time[..., -1],
+        time=time,
+        speed=speed,
+        acceleration=acceleration,
+        reason=reason,
+    )
+
+
+def _points(found: list[Array], count: int) -> tuple[Array, Array, Array]:
+    """Return s, x and dx/ds at the points of the grid."""
+    grid, squares, slopes = (
+        np.nan_to_num(each[..., : count + 1]) for each in found[:3]
+    )
+    return grid, squares, slopes
 
 
 def _results(
     motion: Any,
     count: int,
-    path: tuple[Array, Array, npt.NDArray[Any]],
-    still: npt.NDArray[np.bool_],
+    curves: Curves,
     blocked: npt.NDArray[np.bool_],
 ) -> JerkTimed:
     """Return times, slowed down where limits are exceeded between places."""
-    grid, squares, slopes, spans, special, peak, fault = motion
-    s, held, of_path = path
+    grid, squares, slopes, spans, special, _, peak, fault = motion
+    s, held = curves.curve.at, curves.curve.knots
+    of_path, still = curves.reason, curves.still
     batch = fault.shape
     x, y = squares[..., : count + 1], slopes[..., : count + 1]
     with np.errstate(all="ignore"):
@@ -186,9 +294,10 @@ def _results(
         acceleration /= slower * slower
         over = (peak > (1.0 + EXCESS) * np.array([1.0 + EXCESS, 1.0, 1.0])).any(axis=-1)
         too_fast = over & in_motion.any(axis=-1)
-    start_or_end = np.where(
-        in_motion[..., 0], PathReason.START_TOO_FAST, PathReason.END_TOO_FAST
-    )
+    start_or_end = np.where(in_motion[..., 0], *_TOO_FAST)
+    # what rests at both ends is not too fast there, but stopped by limits
+    is_stopped = ~in_motion.any(axis=-1) & np.isin(fault, _TOO_FAST)
+    fault = np.where(is_stopped, PathReason.STOPS, fault)
     fault = np.where(too_fast & (fault <= 0.0), start_or_end, fault)
     fault = np.where(
         (fault <= 0.0) & ~np.isfinite(time[..., -1]), PathReason.STOPS, fault
@@ -216,33 +325,95 @@ def _results(
     return JerkTimed(time[..., -1], time, speed, reason, curve, points, acceleration)
 
 
-def _tightened(
-    kernel: Kernel,
-    first: tuple[Any, ...],
-    velocity: Array,
-    acceleration: Array,
-    jerk: Array,
-    ends: PathEnds,
-    found: Any,
-) -> Any:
-    """Return the motion with limits tightened by what it exceeds them, in motion.
+def _useful_share(
+    curve: PathCurve, acceleration: Array, jerk: Array, pushes: Array
+) -> Array:
+    """Return the part of limits of jerk that is made use of, shape (..., 1).
 
-    Motions that start or end in motion cannot be slowed down as a whole.
+    It is 1 but for limits so high that a motion accelerates fully within `SHORTEST` of
+    its path, over lengths that no grid resolves: s = j t^3 / 6 with t = a / j.
     """
+    slopes = np.abs(curve.knots[..., [0, -1], 1, :])
+    length = (curve.at[..., -1] - curve.at[..., 0])[..., None]
+    most = np.minimum(-acceleration[..., 0, :], acceleration[..., 1, :])
+    with np.errstate(all="ignore"):
+        push = np.minimum((most[..., None, :] / slopes).min(axis=-1), pushes)
+        more = (jerk[..., None, :] / slopes).min(axis=-1)
+        share = np.sqrt(push**3 / (6.0 * SHORTEST * length)) / more
+    return np.minimum(np.nan_to_num(share, nan=1.0).min(axis=-1, keepdims=True), 1.0)
+
+
+class _Asked(NamedTuple):
+    """What the kernel is asked.
+
+    Attributes:
+        curve: s and position, slope and curvature at knots, padded.
+        velocity: Limits, shape (..., 2, n).
+        acceleration: Limits, shape (..., 2, n).
+        jerk: Limits, shape (..., n).
+        ends: The motion at both ends.
+        pushes: As `PathBounds.pushes` returns them.
+        tighter: What jerks in each interval count as times as great, shape (..., i).
+        bounds: Further limits, if there are any.
+    """
+
+    curve: tuple[Array, Array]
+    velocity: Array
+    acceleration: Array
+    jerk: Array
+    ends: PathEnds
+    pushes: Array
+    tighter: Array
+    bounds: tuple[Array, ...] = ()
+
+    @property
+    def arrays(self) -> list[Array]:
+        """Return what the kernel takes."""
+        return [
+            *self.curve,
+            *(self.velocity, self.acceleration, self.jerk, *self.ends),
+            *(self.pushes, self.tighter, *self.bounds),
+        ]
+
+
+CORES: Final = (1, 3, 2, 2, 1, 0, 0, 0, 0, 1, 1, 3)
+"""How many dimensions the arrays of `_Asked` have beside those of the batch."""
+
+
+def _tightened(kernel: Kernel, asked: _Asked) -> list[Array]:
+    """Return motions, found again where they exceed limits between places.
+
+    Limits of jerk are tightened in the intervals where that is. Motions that start or
+    end in motion cannot be slowed down as a whole, so that all limits of those are
+    tightened by what is left.
+    """
+    found: list[Array] = list(kernel(*asked.arrays))
+    jerks, peak = found[JERKS], found[PEAK]
+    again = np.asarray(np.cbrt(peak[..., 2]) > 1.0 + LOCAL)
+    if again.any():
+        factor = np.maximum(np.nan_to_num(jerks, nan=1.0), 1.0)
+        asked = asked._replace(tighter=np.where(jerks < 0.5 * FAST, factor, 1.0))
+        batch = again.shape
+        rows = [
+            np.broadcast_to(array, (*batch, *array.shape[array.ndim - core :]))[again]
+            for array, core in zip(asked.arrays, CORES, strict=False)
+        ]
+        for k, part in enumerate(kernel(*rows)):
+            found[k] = np.array(found[k])
+            found[k][again] = part
+    ends = asked.ends
     if not (np.any(ends.start) or np.any(ends.end)):
         return found
-    peak = np.nan_to_num(found[-2], nan=1.0)
-    over = np.maximum(peak, 1.0)
+    over = np.maximum(np.nan_to_num(found[PEAK], nan=1.0), 1.0)
     if (over <= 1.0 + 0.5 * EXCESS).all():
         return found
     rate = 1.0 / np.sqrt(over[..., 0])[..., None, None]
-    return kernel(
-        *first,
-        velocity * rate,
-        acceleration / over[..., 1][..., None, None],
-        jerk / over[..., 2][..., None],
-        *ends,
+    asked = asked._replace(
+        velocity=asked.velocity * rate,
+        acceleration=asked.acceleration / over[..., 1][..., None, None],
+        jerk=asked.jerk / over[..., 2][..., None],
     )
+    return list(kernel(*asked.arrays))
 
 
 def _finite(
@@ -299,11 +470,17 @@ def _size(knots: int, count: int) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=32)
-def _code(joints: int, size: tuple[int, int], *, has_spline: bool) -> CompiledPipeline:
+def _code(joints: int, size: tuple[int, int], *, rows: int) -> CompiledPipeline:
     knots, intervals = size
-    return compile_pipeline(
-        jerk_pipeline(joints, knots=knots, intervals=intervals, has_spline=has_spline)
-    )
+    pipeline = jerk_pipeline(joints, knots=knots, intervals=intervals, rows=rows)
+    try:
+        return compile_pipeline(pipeline)
+    except KernelError as error:
+        raise ModelError(
+            f"A path of {joints} joints within limits of jerk, and {rows} further "
+            f"limits of torques and frames, cannot have {intervals} intervals: "
+            f"{error} Give fewer waypoints, or a smaller intervals=."
+        ) from error
 
 
 @lru_cache(maxsize=128)
@@ -313,7 +490,7 @@ def _kernel(
     intervals: int,
     per_knot: int,
     *,
-    has_spline: bool,
+    rows: int,
 ) -> Kernel:
-    code = _code(joints, size, has_spline=has_spline)
-    return code(jerk_records(intervals, per_knot, has_spline=has_spline))
+    code = _code(joints, size, rows=rows)
+    return code(jerk_records(intervals, per_knot, rows=rows))

@@ -17,6 +17,7 @@ __all__ = [
     "TINY",
     "GridEnds",
     "GridInterval",
+    "bound_rows",
     "spline_at",
     "spline_start",
 ]
@@ -47,6 +48,12 @@ def spline_at(start: Vector, h: Number, tau: float) -> tuple[Number, Number, Num
         return x, y, c
     way = tau * h
     return x + way * (y + 0.5 * way * c), y + way * c, c
+
+
+def bound_rows(bound: Matrix, place: int) -> Matrix:
+    """Return a, b and m of further limits at a place; at the last there are none."""
+    count = len(bound) // (len(PLACE) - 1)
+    return bound[place * count : (place + 1) * count]
 
 
 class GridInterval(NamedTuple):

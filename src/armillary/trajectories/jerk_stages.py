@@ -24,7 +24,7 @@ x = x1 (s / hs)^(4/3) there, which no polynomial of s is near to.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -76,11 +76,6 @@ from armillary.trajectories.jerk_spline import (
     spline_at,
 )
 from armillary.trajectories.path_columns import Records
-from armillary.trajectories.spline_stages import (
-    spline_columns,
-    spline_records,
-    spline_stages,
-)
 from armillary.trajectories.timed_path import PathReason
 
 __all__ = ["jerk_pipeline", "jerk_records"]
@@ -107,39 +102,32 @@ LAW: Final = np.stack(
 
 
 def jerk_pipeline(
-    joints: int, *, knots: int, intervals: int, has_spline: bool
+    joints: int, *, knots: int, intervals: int, rows: int = 0
 ) -> Pipeline:
-    """Return the pipeline from waypoints, or curves, to times within limits of jerk.
+    """Return the pipeline from curves to times within limits of jerk.
 
     Args:
         joints: How many there are.
         knots: The most knots of a path.
         intervals: The most intervals of a grid.
-        has_spline: Whether inputs are waypoints, not a curve.
+        rows: How many further limits there are at each place.
     """
-    columns = JerkColumns(knots=knots, intervals=intervals, joints=joints)
-    given = (
-        (columns.path, columns.given, columns.is_given)
-        if has_spline
-        else (columns.at, columns.knots)
-    )
-    tables = (
-        *(columns.SPLINE if has_spline else ()),
-        *(columns.INTERVALS, columns.BACKWARDS, columns.BOTH_ENDS),
-    )
-    each = JerkColumns.INTERVALS.each
+    columns = JerkColumns(knots=knots, intervals=intervals, joints=joints, rows=rows)
+    steps_of = JerkColumns.BOUNDED if rows else JerkColumns.INTERVALS
+    reads: dict[str, Any] = {} if rows else {"bound": None}
+    tables = (*(steps_of, columns.BACKWARDS, columns.BOTH_ENDS),)
+    each = steps_of.each
     back = JerkColumns.BACKWARDS.each
     ends = JerkColumns.BOTH_ENDS.each
     stage = columns.stage
     look = (
         stage(no_ratio, writes=columns.ratio),
-        each(columns, stage(greatest_ratio, writes=columns.ratio)),
+        each(columns, stage(greatest_ratio, writes=columns.ratio, **reads)),
         ends(columns, stage(end_ratio, writes=columns.ratio)),
     )
     stages: tuple[Stage, ...] = (
-        *(spline_stages(columns) if has_spline else ()),
         ends(columns, stage(grade)),
-        each(columns, stage(grid_interval)),
+        each(columns, stage(grid_interval, **reads)),
         ends(columns, stage(begin_envelope)),
         each(columns, stage(rise_envelope, writes=(columns.b1, columns.envelope))),
         ends(columns, stage(turn_envelope, writes=columns.envelope)),
@@ -158,11 +146,11 @@ def jerk_pipeline(
         repeat(
             columns.going,
             ends(columns, stage(open_sums)),
-            each(columns, stage(newton_interval)),
+            each(columns, stage(newton_interval, **reads)),
             ends(columns, stage(close_sums)),
             back(columns, stage(back_substituted, writes=columns.back0)),
             ends(columns, stage(end_share, writes=columns.most)),
-            each(columns, stage(greatest_share, writes=columns.most)),
+            each(columns, stage(greatest_share, writes=columns.most, **reads)),
             stage(step_length),
             ends(columns, stage(move_ends)),
             each(columns, stage(moved_point, writes=columns.b1)),
@@ -175,24 +163,30 @@ def jerk_pipeline(
         ends(columns, stage(_reason, writes=columns.fault_here)),
     )
     results = (
-        *((columns.at, columns.knots, columns.state) if has_spline else ()),
         *(columns.grid, columns.squares, columns.slopes, columns.spans),
-        *(columns.special, columns.peak, columns.fault_here),
+        *(columns.special, columns.jerks, columns.peak, columns.fault_here),
     )
     scratch = (
-        *(spline_columns(columns) if has_spline else ()),
         *(columns.lengths, columns.derivs, columns.caps, columns.ceilings),
         *(columns.control, columns.change, columns.factors),
         *(columns.grid, columns.squares, columns.slopes, columns.spans),
+        columns.jerks,
     )
     limits = columns.velocity, columns.acceleration, columns.jerk
     motion = (
         *(columns.start, columns.end),
-        *(columns.start_acceleration, columns.end_acceleration),
+        *(columns.start_acceleration, columns.end_acceleration, columns.pushes),
+        columns.tighter,
     )
     return Pipeline(
         "jerk_path",
-        (*given, *limits, *motion),
+        (
+            columns.at,
+            columns.knots,
+            *limits,
+            *motion,
+            *((columns.bounds,) if rows else ()),
+        ),
         tuple(steps.table(columns) for steps in tables),
         stages,
         tuple(column.name for column in results),
@@ -200,16 +194,14 @@ def jerk_pipeline(
     )
 
 
-def jerk_records(
-    intervals: int, per_knot: int, *, has_spline: bool
-) -> dict[str, Records]:
+def jerk_records(intervals: int, per_knot: int, *, rows: int = 0) -> dict[str, Records]:
     """Return the records of the tables of `jerk_pipeline`.
 
     Args:
         intervals: How many there are between knots.
         per_knot: Intervals of the grid in each of them, before those at the ends are
             divided.
-        has_spline: As for `jerk_pipeline`.
+        rows: As for `jerk_pipeline`.
     """
     # of each point of the grid: the knot before, the share, a graded one and its factor
     none = 2 * GRADED
@@ -225,7 +217,8 @@ def jerk_records(
     # an interval that ends at a knot ends at share 1 of the knots before it
     at_knot = knot[1:] != knot[:-1]
     count = len(here)
-    records = JerkColumns.INTERVALS.records(
+    steps_of = JerkColumns.BOUNDED if rows else JerkColumns.INTERVALS
+    records = steps_of.records(
         here=here,
         knot=knot[:-1],
         near=near[:-1],
@@ -239,7 +232,6 @@ def jerk_records(
         is_last=here == count - 1,
     )
     return {
-        **(spline_records(intervals) if has_spline else {}),
         **records,
         **JerkColumns.BACKWARDS.records(here=here[::-1]),
         **JerkColumns.BOTH_ENDS.records(
@@ -268,6 +260,7 @@ class Results(NamedTuple):
     slope_here: Number
     slope_next: Number
     span_here: Number
+    jerk_here: Number
     peak: Vector
 
 
@@ -276,6 +269,7 @@ def _result(
     is_first: Number,
     is_last: Number,
     special: Vector,
+    factor_here: Number,
     peak: Vector,
 ) -> Results:
     """Return x and y at both ends, how long it takes, and parts of limits.
@@ -289,7 +283,9 @@ def _result(
     for node, weight in zip(NODES, WEIGHTS, strict=True):
         x = spline_at(begin, h_here, node)[0]
         time = time + weight * h_here / sqrt(maximum(x, TINY))
-    rate, straight, of_jerk = peak
+    rate, straight, most_jerk = peak
+    of_jerk: Number = 0.0
+    as_it_is = 1.0 / factor_here
     # The motion is the polynomial of time that has s, s' and s'' at both ends.
     x1, y1, _ = spline_at(begin, h_here, 1.0)
     over = 1.0 / time
@@ -322,7 +318,8 @@ def _result(
                 )
                 for order in range(3)
             )
-            r = scale * (2.0 / 3.0 * v * square + 2.0 * half * second) - middle
+            r = (2.0 / 3.0 * v * square + 2.0 * half * second) * as_it_is
+            r = scale * r - middle
             straight = maximum(straight, absolute(r))
             jerk = d * cube + v * mixed + 2.0 * half * third
             of_jerk = maximum(of_jerk, absolute(jerk))
@@ -342,7 +339,9 @@ def _result(
         for d, v, half in zip(*rows, strict=True):
             jerk = absolute(d * cube + v * root * y + half * third)
             of_jerk = maximum(of_jerk, select(is_near, jerk, 0.0))
-    return Results(x0, x1, y0, y1, time, (rate, straight, of_jerk))
+    of_jerk = of_jerk * as_it_is
+    peak = [rate, straight, maximum(most_jerk, of_jerk)]
+    return Results(x0, x1, y0, y1, time, of_jerk, peak)
 
 
 def _reason(relaxing: Number, moving: Vector, lasts: Number) -> Number:

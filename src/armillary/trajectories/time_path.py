@@ -35,6 +35,7 @@ from armillary.kinematics.state import State, bound_state, home
 from armillary.model.workcell import Workcell
 from armillary.trajectories.blends import blended
 from armillary.trajectories.curve import PathCurve, natural_spline
+from armillary.trajectories.further_limits import FurtherLimits
 from armillary.trajectories.jerk_path import (
     UNLIMITED,
     PathEnds,
@@ -60,12 +61,8 @@ from armillary.trajectories.limits import (
 )
 from armillary.trajectories.path_parts import Curves, PathLimits, Timed
 from armillary.trajectories.timed_path import PathReason, TimedPath
-from armillary.trajectories.tool_limits import ToolLimits, tool_limits
-from armillary.trajectories.torques import (
-    PathTorques,
-    path_torques,
-    torque_limits,
-)
+from armillary.trajectories.tool_limits import tool_limits
+from armillary.trajectories.torques import torque_limits
 
 __all__ = ["time_path"]
 
@@ -108,46 +105,6 @@ class PathGrid(NamedTuple):
     curve: PathCurve
     size: Size
     per_knot: int
-
-
-class Load(NamedTuple):
-    """What torques depend on.
-
-    Attributes:
-        cell: What moves.
-        limits: Lower and upper ones [N m or N], shape (..., 2, n).
-        joints: As the caller gives them.
-        state: The state whose attachments and moved bases are used.
-    """
-
-    cell: Workcell
-    limits: Array
-    joints: Joints
-    state: State | None
-
-    def torques(self, grid: Array) -> PathTorques:
-        """Return torques along paths, see `path_torques`."""
-        return path_torques(
-            self.cell, grid, self.limits, joints=self.joints, state=self.state
-        )
-
-
-class Further(NamedTuple):
-    """Further limits, which are rows of the path speed and acceleration.
-
-    Attributes:
-        load: What torques depend on, if they are limited.
-        tool: Limits of a frame, if there are any.
-        cell: What moves.
-        joints: As the caller gives them.
-        state: The state whose attachments and moved bases are used.
-    """
-
-    load: Load | None
-    tool: ToolLimits | None
-    cell: Workcell
-    joints: Joints
-    state: State | None
 
 
 def time_path(  # noqa: PLR0913
@@ -223,8 +180,7 @@ def time_path(  # noqa: PLR0913
         tool_acceleration: The greatest acceleration of its origin [m/s^2]. The motion
             keeps to up to 1 % less.
         jerk: The greatest jerks [m/s^3 or rad/s^3], shape (), (n,) or (..., n), the
-            same in both directions; by default jerk is not limited. It cannot be
-            limited together with torques, or speeds and accelerations of a frame.
+            same in both directions; by default jerk is not limited.
         start_acceleration: The path acceleration d2s/dt2 at the start, a number or
             shape (...), where it starts in motion and jerk is limited.
         end_acceleration: The path acceleration at the end, likewise.
@@ -251,11 +207,10 @@ def time_path(  # noqa: PLR0913
         velocity_limits(cell, chosen, velocity),
         acceleration_limits(cell, chosen, acceleration, is_needed=torque is None),
     )
-    load = None
-    if torque is not None:
-        load = Load(cell, torque_limits(cell, chosen, torque), joints, state)
+    torques = None if torque is None else torque_limits(cell, chosen, torque)
     of_tool = tool_limits(tool, tool_speed, tool_acceleration)
-    if state is not None and load is None and of_tool is None:
+    has_rows = torques is not None or of_tool is not None
+    if state is not None and not has_rows:
         raise StateError(
             "state= counts for torques and frames only: give torque= or tool=, too."
         )
@@ -263,7 +218,7 @@ def time_path(  # noqa: PLR0913
     names = [cell.joint_names[k] for k in chosen]
     bounded = None if path_rates is None else _with_path_rates(limits, path_rates)
     if bounded is not None:
-        if not (load is None and of_tool is None and blend is None):
+        if has_rows or blend is not None:
             raise ModelError(
                 "path_rates= cannot be combined with torque=, tool= or blend=."
             )
@@ -274,26 +229,25 @@ def time_path(  # noqa: PLR0913
     if most is not None and bounded is not None:
         free = np.full((*most.shape[:-1], 1), UNLIMITED)
         most = np.concatenate([most, free], axis=-1)
-    _check_fit(shape[:-2], names, limits, load, ends, most)
+    _check_fit(shape[:-2], names, limits, torques, ends, most)
     of = tuple(names), home(cell) if state is None else bound_state(cell, state)
+    further = None
+    if has_rows:
+        further = FurtherLimits(torques, of_tool, cell, joints, state)
     if most is not None:
-        if load is not None or of_tool is not None:
-            raise ModelError(
-                "Limits of jerk cannot be combined with those of torques or of a "
-                "frame: leave out jerk=, or the others, and check them along the "
-                "motion."
-            )
         motions = PathEnds(
             *ends,
             _path_acceleration("start_acceleration", start_acceleration, ends[0]),
             _path_acceleration("end_acceleration", end_acceleration, ends[1]),
         )
-        s = None if at is None else fitting("at", at, shape[:-1])
-        knots = None
-        if derivatives is not None or blend is not None:
-            knots = _curves(positions, at, derivatives, blend)
-            positions = knots.curve.knots[..., 0, :]
-        found = within_jerk(positions, s, knots, intervals, limits, most, motions)
+        knots = _curves(positions, at, derivatives, blend)
+
+        def without_jerk(per_knot: int) -> Timed:
+            return _by_pieces(knots, per_knot, limits, ends, None)
+
+        found = within_jerk(
+            knots, without_jerk, intervals, limits, most, motions, further
+        )
         timed = TimedPath(*found[:5], *of, *found[5:])
         return timed if bounded is None else _without_parameter(timed)
     if np.any(numbers_of("start_acceleration", start_acceleration)) or np.any(
@@ -305,12 +259,10 @@ def time_path(  # noqa: PLR0913
         )
     count, per_knot = shape[-2] - 1, _intervals(intervals, shape[-2])
     is_spline = derivatives is None and blend is None
-    has_rows = load is not None or of_tool is not None
     if is_spline and not has_rows and LARGE.holds(count, per_knot):
         s = None if at is None else fitting("at", at, shape[:-1])
         timed = TimedPath(*_whole(positions, s, per_knot, limits, ends), *of)
     else:
-        further = Further(load, of_tool, cell, joints, state) if has_rows else None
         curves = _curves(positions, at, derivatives, blend)
         timed = TimedPath(*_by_pieces(curves, per_knot, limits, ends, further), *of)
     return timed if bounded is None else _without_parameter(timed)
@@ -418,7 +370,7 @@ def _check_fit(
     batch: Batch,
     names: list[str],
     limits: PathLimits,
-    load: Load | None,
+    torque: Array | None,
     ends: tuple[Array, Array],
     jerk: Array | None,
 ) -> None:
@@ -428,7 +380,6 @@ def _check_fit(
         ModelError: A joint has no limit in one direction.
         ShapeError: Batches do not fit together.
     """
-    torque = None if load is None else load.limits
     further = [] if torque is None else [torque]
     if jerk is not None:
         further.append(np.stack([-jerk, jerk], axis=-2))
@@ -472,7 +423,7 @@ def _by_pieces(
     per_knot: int,
     limits: PathLimits,
     ends: tuple[Array, Array],
-    further: Further | None,
+    further: FurtherLimits | None,
 ) -> Timed:
     """Return times of curves, found piece by piece."""
     count = curves.curve.at.shape[-1] - 1
@@ -518,34 +469,15 @@ def _loaded(
     grid: PathGrid,
     limits: PathLimits,
     ends: tuple[Array, Array],
-    further: Further,
+    further: FurtherLimits,
 ) -> tuple[Array, Array, Array]:
     """Return the same as `_swept` with limits of torques, or of a frame."""
-    points = grid.curve.refined(grid.per_knot).knots
-    load, tool = further.load, further.tool
-    more: tuple[Array, ...] = ()
-    if tool is not None:
-        more = (tool.rows(further.cell, points, further.joints, further.state),)
-    if load is None:
-        return _swept(grid, limits, ends, *more)
-    torques = load.torques(points)
-
-    def rows(speed: Array | None = None) -> Array:
-        of_torques = torques.rows(speed)
-        batch = np.broadcast_shapes(
-            of_torques.shape[:-2], *(each.shape[:-2] for each in more)
-        )
-        parts = [
-            np.broadcast_to(each, (*batch, *each.shape[-2:]))
-            for each in (of_torques, *more)
-        ]
-        return np.concatenate(parts, axis=-2)
-
-    time, speed, fault = _swept(grid, limits, ends, rows())
-    if torques.has_viscous:
+    along = further.along(grid.curve.refined(grid.per_knot).knots)
+    time, speed, fault = _swept(grid, limits, ends, along.rows())
+    if along.has_viscous:
         for _ in range(FRICTION_ITERATIONS):
-            time, speed, fault = _swept(grid, limits, ends, rows(speed))
-    return time, speed, np.where((fault > 0) & torques.overloaded, OVERLOADED, fault)
+            time, speed, fault = _swept(grid, limits, ends, along.rows(speed))
+    return time, speed, np.where((fault > 0) & along.overloaded, OVERLOADED, fault)
 
 
 def _swept(

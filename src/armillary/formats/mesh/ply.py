@@ -14,27 +14,13 @@ from armillary.formats.diagnostic import Place, fault
 from armillary.formats.mesh.surface import MeshSurface
 from armillary.formats.mesh.words import floats, place_of_word, shown, whole_numbers
 from armillary.limits import PLY_HEADER, PLY_PROPERTIES
+from armillary.model.shapes.ply import ORDERS, TYPES
 
 __all__ = ["read_ply"]
 
 Indices = npt.NDArray[np.int64]
 
 CORNERS: Final = (b"vertex_indices", b"vertex_index")
-TYPES: Final = {
-    name: type
-    for names, type in (
-        (b"char int8", "i1"),
-        (b"uchar uint8", "u1"),
-        (b"short int16", "i2"),
-        (b"ushort uint16", "u2"),
-        (b"int int32", "i4"),
-        (b"uint uint32", "u4"),
-        (b"float float32", "f4"),
-        (b"double float64", "f8"),
-    )
-    for name in names.split()
-}
-ORDERS: Final = {b"ascii": "", b"binary_little_endian": "<", b"binary_big_endian": ">"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,12 +17,14 @@ from armillary.model.geometry.moments import Moments
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.primitive import Primitive
 from armillary.model.shape import LARGEST
-from armillary.model.shapes.pcd import MAGIC, NotPCD, points_of_pcd
+from armillary.model.shapes import pcd, ply
 from armillary.model.shapes.sphere import Sphere
 
 Array = npt.NDArray[np.float64]
 
 STORED = np.dtype("<f4")
+
+LONGEST_MAGIC = max(map(len, (*pcd.MAGIC, *ply.MAGIC)))
 
 if TYPE_CHECKING:
     from armillary.model.fields import TypedField
@@ -51,10 +53,10 @@ class Points(Cloud, frozen=True, tag="points", dict=True):
     def read(
         cls, path: str | PathLike[str], radius: float = 0.01, **looks: Any
     ) -> Self:
-        """Return the points of a file in the format NPY or PCD.
+        """Return the points of a file in the format NPY, PCD or PLY.
 
-        Of PCD files points that are marked as missing are left out, and so are the
-        viewpoint and all fields but x, y and z.
+        Of PCD and PLY files points that are marked as missing are left out, and so are
+        viewpoints, faces, and all fields but x, y and z.
 
         Args:
             path: The file, an array of shape (n, 3) [m] or points with x, y and z.
@@ -64,22 +66,26 @@ class Points(Cloud, frozen=True, tag="points", dict=True):
         Raises:
             OSError: The file cannot be read.
             ShapeError: Its array has another shape.
-            ModelError: It holds neither, or as for `Points`.
+            ModelError: It holds none of these, or as for `Points`.
         """
         with Path(path).open("rb") as file:
-            if file.read(max(map(len, MAGIC))).startswith(MAGIC):
-                file.seek(0)
-                try:
-                    return cls(points_of_pcd(file.read()), radius, **looks)
-                except NotPCD as error:
-                    raise ModelError(
-                        f"'{path}' is a faulty PCD file: {error}."
-                    ) from error
+            head = file.read(LONGEST_MAGIC)
+            file.seek(0)
+            try:
+                if head.startswith(pcd.MAGIC):
+                    return cls(pcd.points_of_pcd(file.read()), radius, **looks)
+                if head.startswith(ply.MAGIC):
+                    return cls(ply.points_of_ply(file.read()), radius, **looks)
+            except (pcd.NotPCD, ply.NotPLY) as error:
+                kind = "PCD" if isinstance(error, pcd.NotPCD) else "PLY"
+                raise ModelError(
+                    f"'{path}' is a faulty {kind} file: {error}."
+                ) from error
         try:
             array = np.load(path, mmap_mode="r", allow_pickle=False)
         except ValueError as error:
             raise ModelError(
-                f"'{path}' is not a file of NPY or PCD: {error}"
+                f"'{path}' is not a file of NPY, PCD or PLY: {error}"
             ) from error
         return cls(array, radius, **looks)
 
