@@ -178,6 +178,7 @@ class _StageWriter:
         self._tf = pxr("Tf")
         self._identifiers = FreeNames(set())
         self._paths: dict[str, str] = {}
+        self._components: dict[str, str] = {}
         self._joints: dict[str, Any] = {}
         self._joint_writer = JointWriter(self._stage, report)
         self._pivots: dict[str, dict[str, Link]] = {}
@@ -212,7 +213,8 @@ class _StageWriter:
         self._filter()
         for motion in self._options.motions.values():  # one, see `SAMPLED`
             states = motion_states(self._state, motion, self._options.rate)
-            animate(stage, self._paths, cell, states)
+            paths = {**self._paths, **self._components}
+            animate(stage, paths, cell, states, self._options.rate)
         return stage
 
     def _list_lost(self) -> None:
@@ -283,6 +285,7 @@ class _StageWriter:
         if not self._is_environment(manipulator):
             above, prim = self._define(self._root, manipulator.name)
             pxr("Usd").ModelAPI(prim).SetKind("component")
+            self._components[manipulator.name] = above
             if len(manipulator.links) > 1:
                 self._physics.ArticulationRootAPI.Apply(prim)
         still = self._stands_still(manipulator)
