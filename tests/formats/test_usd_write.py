@@ -361,6 +361,12 @@ def test_pairs_that_are_not_tested_are_filtered(tmp_path: Path) -> None:
     before = set(cell.pairs(cell.home))
     back = arm.load(saved(cell, tmp_path))
     assert set(back.pairs(back.home)) == before
+    # Links next to each other are tested where a rule says so.
+    pair = "robot/base", "robot/upper arm"
+    assert pair not in before
+    tested = arm.Cell.of(cell.workcell.replace(rules=rules.include(*pair)))
+    back = arm.load(saved(tested, tmp_path))
+    assert set(back.pairs(back.home)) == {pair} | before
     alone = arm.load(saved(robot(), tmp_path))
     assert set(alone.pairs(alone.home)) == set(robot().pairs(robot().home))
 
