@@ -29,6 +29,9 @@ UsdPhysics: Any = importlib.import_module("pxr.UsdPhysics")
 UsdShade: Any = importlib.import_module("pxr.UsdShade")
 Vt: Any = importlib.import_module("pxr.Vt")
 
+RESERVED = 1 << 30
+"""Addresses that the library and its threads reserve without using them [bytes]."""
+
 FIRST = Usd.TimeCode.EarliestTime()
 """Values are those at the start of an animation, or those without one."""
 
@@ -395,7 +398,7 @@ def main() -> None:
         answers.flush()
 
     confine = OF_CONFINED["confine"]
-    confine(request["memory"], request["folders"], request["seconds"])
+    confine(request["memory"], request["folders"], request["seconds"], RESERVED)
     try:
         layers = walked(request["path"], ask, request["layers"])
         stage = composed(layers[0], request["variants"])

@@ -490,7 +490,9 @@ class _StageWriter:
         for one, other in rules.joined:
             joint = self._between.get(frozenset({one, other}))
             if joint is None:
-                self._report.unsupported.add("that two links are tested which a joint joins")
+                self._report.unsupported.add(
+                    "that two links are tested which a joint joins"
+                )
             else:
                 joint.CreateCollisionEnabledAttr(True)
         for name in rules.alone:
