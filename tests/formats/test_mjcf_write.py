@@ -269,7 +269,6 @@ def rod_cell(*, telescopes: bool) -> Workcell:
     return cell_with(manipulators=(robot.replace(links=links, loops=(rod,)),))
 
 
-@pytest.mark.parametrize("telescopes", [False, True])
 def test_bare_links_stay_where_they_are(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ):
@@ -288,15 +287,15 @@ def test_bare_links_stay_where_they_are(
     written(cell, path)
     model = opened(path, capfd)
     # x and y are joints of the body of "bare".
-    assert [model.body(k).name for k in range(1, model.nbody)] == [
-        *("base", "bare", "z", "tip")
-    ]
+    names = [model.body(k).name for k in range(1, model.nbody)]
+    assert names == ["bare", "z", "tip"]
     back = arm.Cell.of(read(path))
     q = [0.1, 0.2, -0.3, 0.4, 0.5]
-    for link in links:
+    for link in links[1:]:
         assert np.allclose(back.fk(link.name)(q), cell.fk(link.name)(q), atol=1e-14)
 
 
+@pytest.mark.parametrize("telescopes", [False, True])
 def test_a_rod_is_a_tendon_of_one_length(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], telescopes: bool
 ):
