@@ -63,6 +63,16 @@ def test_the_kernel_refuses_all_but_computing(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of Linux")
+def test_addresses_may_be_reserved_beyond_the_memory(tmp_path):
+    code = ECHO.replace("(1 << 30)", "(1 << 28, reserved=1 << 30)")
+    child = process(tmp_path, "import mmap\n" + code)
+    mapped = "len(mmap.mmap(-1, 1 << 29, mmap.MAP_PRIVATE, prot={}))"
+    assert asked(child, mapped.format("mmap.PROT_READ")) == f"{1 << 29} True"
+    assert "memory" in asked(child, mapped.format("mmap.PROT_WRITE"))
+    assert "Memory" in asked(child, "len(bytearray(1 << 29))")
+
+
 def test_computing_ends_after_the_time(tmp_path):
     child = process(tmp_path, ECHO.replace("1 << 30", "1 << 30, (), 1"))
     assert asked(child, "2 + 2").startswith("4")

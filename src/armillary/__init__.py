@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from armillary.sweeps.samples import grid
     from armillary.sweeps.sweep import sweep
     from armillary.trajectories.motion import Motion
+    from armillary.view.motion import Playable
 
     METRE: Final = Unit.METRE
     OTHER: Final = Unit.OTHER
@@ -331,7 +332,7 @@ def save(
     *,
     format: str | None = None,
     lossless: bool = False,
-    motions: Mapping[str, Motion] | None = None,
+    motions: Mapping[str, Motion | Playable] | None = None,
     rate: float | None = None,
 ) -> Report:
     """Write a cell to a file, as a whole or not at all.
@@ -345,7 +346,8 @@ def save(
         format: Name of the format; by default found from the ending of the path.
         lossless: Raise instead of writing where the format cannot hold everything.
         motions: Motions by name, for formats that hold them; by default those of the
-            cell. A bundle, `.cell.zip`, holds any number, USD one, as an animation.
+            cell. A bundle, `.cell.zip`, holds any number, USD one, as an animation,
+            or the timeline of a program, `cell.run(program)`.
         rate: Samples of a motion a second in USD; 30 by default.
 
     Returns:

@@ -286,7 +286,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
                 stream.close()
 
 
-def confine(memory: int, folders: Sequence[str] = (), seconds: int = 0) -> bool:
+def confine(
+    memory: int, folders: Sequence[str] = (), seconds: int = 0, reserved: int = 0
+) -> bool:
     """Give up, for good, all that this process can do but compute and answer.
 
     Args:
@@ -294,6 +296,8 @@ def confine(memory: int, folders: Sequence[str] = (), seconds: int = 0) -> bool:
         folders: In which it may still read files, by Landlock. A kernel without that
             lets it read what the user may read, and nothing else.
         seconds: How long it may compute, from its start; without a limit if 0.
+        reserved: Addresses that it may have besides, which libraries reserve and do not
+            use [bytes].
 
     Returns:
         Whether the kernel enforces it. Elsewhere an audit hook of Python refuses the
@@ -304,7 +308,8 @@ def confine(memory: int, folders: Sequence[str] = (), seconds: int = 0) -> bool:
         import resource
 
         for kind, most in (
-            (resource.RLIMIT_AS, memory),
+            (resource.RLIMIT_AS, memory + reserved),
+            (resource.RLIMIT_DATA, memory),  # what it can write to
             (resource.RLIMIT_FSIZE, 1 << 20),  # complaints
             (resource.RLIMIT_NPROC, 0),
             (resource.RLIMIT_CORE, 0),

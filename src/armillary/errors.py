@@ -6,10 +6,12 @@ import difflib
 import heapq
 import itertools
 import operator
+import tokenize
 from collections.abc import Iterable
 from typing import Any, Final
 
 __all__ = [
+    "UNREADABLE_ARRAY",
     "ArmillaryError",
     "FormatError",
     "JointError",
@@ -30,6 +32,12 @@ __all__ = [
     "shortened",
     "unknown",
 ]
+
+UNREADABLE_ARRAY: Final = (
+    *(ValueError, TypeError, EOFError, OverflowError, MemoryError, SyntaxError),
+    tokenize.TokenError,
+)
+"""What NumPy raises at damaged files of arrays, NPY."""
 
 MOST_NAMES_LISTED: Final = 12
 LONGEST_NAME_SHOWN: Final = 60

@@ -96,6 +96,7 @@ def test_the_report_is_text(run, robot: str, tmp_path: Path):
     [
         ("", [], "must name the columns"),
         ("lower,upper,x,y,w\n", [], "'w'"),
+        ("lower,upper,x,y\n", [], "names 4 columns, lower, upper, x, y; rows have 5"),
         ("lower,upper,x,y,roll\n", [], "do not describe a pose"),
         ("lower,upper,a,b,c\n", [], "'a'"),
         ("lower,upper,x,y,z\n", ["--on", "plane"], "leave out x, y, z"),

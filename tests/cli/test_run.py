@@ -44,6 +44,16 @@ def test_it_prints_when_steps_begin_and_end(run: Any, files: list[str]):
     assert found["success"]
 
 
+def test_a_cycle_becomes_an_animation(run: Any, files: list[str]):
+    pytest.importorskip("pxr")
+    given = ["run", *files, "--acceleration", "8", "--animation"]
+    assert run(*given, "cycle.usda").code == 0
+    assert "timeSamples" in Path("cycle.usda").read_text()
+    result = run(*given, "cycle.urdf")
+    assert result.code == 2
+    assert "A rate is for formats that sample a motion" in result.err
+
+
 def test_tests_of_a_cycle(run: Any, files: list[str]):
     given = ["run", *files, "--acceleration", "8"]
     kept = ["--at-most", "10", "--clearance", "0.0005", "--efforts"]

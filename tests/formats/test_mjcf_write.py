@@ -269,6 +269,32 @@ def rod_cell(*, telescopes: bool) -> Workcell:
     return cell_with(manipulators=(robot.replace(links=links, loops=(rod,)),))
 
 
+def test_bare_links_stay_where_they_are(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+):
+    """Several joints of one body are read as links that are not turned in it."""
+    joints, turned = arm.joints, arm.Pose.from_rpy(0.3, -0.5, 1.1, (0.1, 0.2, 0.3))
+    links = [
+        arm.Link(name="base"),
+        arm.Link(name="x", parent="base", joint=joints.Prismatic(axis=(1, 0, 0))),
+        arm.Link(name="y", parent="x", joint=joints.Revolute(axis=(0, 1, 0))),
+        arm.Link(name="bare", parent="y", joint=joints.Revolute(), joint_name="named"),
+        arm.Link(name="z", parent="bare", joint=joints.Revolute(precursor=turned)),
+        arm.Link(name="tip", parent="z", joint=joints.Revolute(precursor=turned)),
+    ]
+    cell = arm.Cell(manipulators=[arm.Manipulator(name="r", links=links)])
+    path = tmp_path / "model.xml"
+    written(cell, path)
+    model = opened(path, capfd)
+    # x and y are joints of the body of "bare".
+    names = [model.body(k).name for k in range(1, model.nbody)]
+    assert names == ["bare", "z", "tip"]
+    back = arm.Cell.of(read(path))
+    q = [0.1, 0.2, -0.3, 0.4, 0.5]
+    for link in links[1:]:
+        assert np.allclose(back.fk(link.name)(q), cell.fk(link.name)(q), atol=1e-14)
+
+
 @pytest.mark.parametrize("telescopes", [False, True])
 def test_a_rod_is_a_tendon_of_one_length(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], telescopes: bool

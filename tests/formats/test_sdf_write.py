@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import armillary as arm
-from armillary.errors import FormatError
 from armillary.formats import registry
 from armillary.formats.diagnostic import Report, Severity
 from armillary.formats.format import ReadOptions
@@ -229,10 +228,29 @@ def test_joints_of_other_kinds():
         arm.Cell(manipulators=dh.manipulators).fk("a")(q),
         atol=1e-14,
     )
-    track = cell_of(tree(BASE, carried("a", CircleTrack(radius=2.0))))
-    with pytest.raises(FormatError) as caught:
-        write(track)
-    assert caught.value.diagnostics[0].code == "joint-type"
+
+
+def test_joints_that_sdf_does_not_have_are_fixed():
+    """With what follows them; the rest of the cell is written."""
+    track = CircleTrack(radius=2.0, precursor=pose(1))
+    follows = Coupling(of="a_j", multiplier=3.0, offset=0.5)
+    cell = cell_of(
+        tree(
+            BASE,
+            carried("a", track),
+            carried("b", Revolute(), "a", coupling=follows),
+            carried("c", Prismatic(), "b"),
+        )
+    )
+    fixed = [each for each in warnings(cell) if "written as fixed" in each]
+    assert [each.partition(" is ")[0] for each in fixed] == [
+        "joint 'a_j'",
+        "joint 'b_j'",
+    ]
+    left = arm.Cell(manipulators=again(cell).manipulators)
+    assert left.joint_names == ("c_j",)
+    expected = arm.Cell(manipulators=cell.manipulators).fk("c")([0.0, 0.2])
+    assert np.allclose(left.fk("c")([0.2]), expected, atol=1e-14)
 
 
 def test_what_is_lost_is_reported():

@@ -244,6 +244,89 @@ def test_a_motion_is_an_animation(tmp_path: Path) -> None:
     assert any("a motion" in each.message for each in report.diagnostics)
 
 
+def test_a_timeline_is_an_animation(tmp_path: Path) -> None:
+    """Parts appear on a conveyor, are gripped and leave, as in the run."""
+    box = arm.shapes.Box(size=(0.1, 0.1, 0.1))
+    slide = arm.joints.Prismatic(axis=(0, 0, 1))
+    names = ("crane", "belt", "part", "never")
+    cell = arm.Cell(
+        name="lab",
+        manipulators=[
+            arm.Manipulator(
+                name="crane",
+                links=[
+                    arm.Link(name="post"),
+                    arm.Link(name="hook", parent="post", joint=slide, visuals=[box]),
+                ],
+            ),
+            arm.Manipulator(
+                name="belt",
+                links=[
+                    arm.Link(name="bed"),
+                    arm.Link(
+                        name="carrier",
+                        parent="bed",
+                        joint=arm.joints.Prismatic(axis=(1, 0, 0)),
+                    ),
+                ],
+            ),
+            *(
+                arm.Manipulator(name=k, links=[arm.Link(name="body", visuals=[box])])
+                for k in names[2:]
+            ),
+        ],
+    )
+    steps = arm.steps
+    program = arm.Program(
+        {
+            "crane": [
+                steps.Drive(joint="belt/carrier", speed=0.5),
+                steps.Wait(seconds=0.31),
+                steps.Appear(
+                    part="part", at=arm.Pose.translation(0, 0, 0), on="belt/carrier"
+                ),
+                steps.Wait(seconds=0.4),
+                steps.Grip(part="part", by="hook", within=1.0),
+                steps.PTP(to=(0.5,)),
+                steps.Release(part="part", onto="belt/carrier"),
+                steps.Wait(seconds=0.23),
+                steps.Leave(part="part"),
+                steps.Wait(seconds=0.3),
+                steps.Appear(part="part", at=TURNED),
+            ]
+        },
+        joints={"crane": ("hook",)},
+        absent=("part", "never"),
+    )
+    timeline = cell.run(program, velocity=1.0, acceleration=5.0)
+    assert timeline.success, timeline.failure
+    path = tmp_path / "lab.usda"
+    arm.save(cell, path, motions={"cycle": timeline}, rate=20.0)
+    assert complaints(path) == []
+    stage = pxr("Usd").Stage.Open(str(path))
+    assert stage.GetTimeCodesPerSecond() == 20.0
+    assert stage.GetEndTimeCode() == pytest.approx(20.0 * timeline.duration)
+    events = [event.time for event in timeline.events]
+    instants = [*np.arange(0.0, timeline.duration, 0.05), *events]
+    before = [time - 1e-9 for time in events if time > 0.0]
+    for time in sorted(instants + before):
+        cache = pxr("UsdGeom").XformCache(20.0 * time)
+        state, absent = timeline.state(time), timeline.absent(time)
+        for name in names[2:]:
+            prim = stage.GetPrimAtPath(f"/lab/{name}/body")
+            seen = pxr("UsdGeom").Imageable(prim).ComputeVisibility(20.0 * time)
+            assert (seen == "invisible") == (name in absent), (name, time)
+            if name not in absent:
+                X = np.array(cache.GetLocalToWorldTransform(prim)).T
+                assert np.allclose(X, cell.pose(f"{name}/body", state), atol=1e-7)
+    # What appears later is part of the cell; what is never there is not.
+    back = {each.name: each for each in arm.load(path).manipulators}
+    assert back["part"].links[0].visuals
+    assert not back["never"].links[0].visuals
+    with pytest.raises(ModelError, match=r"is a Timeline; .*timeline\.motion"):
+        arm.save(cell, tmp_path / "lab.cell.zip", motions={"cycle": timeline})
+
+
 def test_a_stage_holds_one_motion(tmp_path: Path) -> None:
     cell = robot()
     motion = arm.Motion.through([0.0, 1.0], np.zeros((2, 2)), np.zeros((2, 2)))
@@ -278,6 +361,12 @@ def test_pairs_that_are_not_tested_are_filtered(tmp_path: Path) -> None:
     before = set(cell.pairs(cell.home))
     back = arm.load(saved(cell, tmp_path))
     assert set(back.pairs(back.home)) == before
+    # Links next to each other are tested where a rule says so.
+    pair = "robot/base", "robot/upper arm"
+    assert pair not in before
+    tested = arm.Cell.of(cell.workcell.replace(rules=rules.include(*pair)))
+    back = arm.load(saved(tested, tmp_path))
+    assert set(back.pairs(back.home)) == {pair} | before
     alone = arm.load(saved(robot(), tmp_path))
     assert set(alone.pairs(alone.home)) == set(robot().pairs(robot().home))
 

@@ -117,7 +117,13 @@ def _measurement(cell: Cell, options: argparse.Namespace) -> kinds.Measurement:
                 "measured, such as x,y,z."
             )
         names = list(file.names)
-        rows = np.concatenate([np.zeros((0, len(names))), *file.chunks])
+        chunks = list(file.chunks)
+    for width in {each.shape[1] for each in chunks} - {len(names)}:
+        raise ShapeError(
+            f"{path}: the first line names {len(names)} columns, {', '.join(names)}; "
+            f"rows have {width} numbers."
+        )
+    rows = np.concatenate([np.zeros((0, len(names))), *chunks])
     joints = [k for k, name in enumerate(names) if name not in MEASURED]
     others = [k for k, name in enumerate(names) if name in MEASURED]
     chosen = [names[k] for k in joints]

@@ -11,15 +11,17 @@ import msgspec
 import numpy as np
 
 from armillary.cell.cell import Cell
-from armillary.cli.input import FILE, open_cell
+from armillary.cli.input import FILE, open_cell, warn
 from armillary.cli.options import JSON, STATE, chosen_state
 from armillary.cli.table import finite
 from armillary.cli.verb import option, verb
 from armillary.errors import printable, quote
+from armillary.formats import registry
 from armillary.programs.clearance import Clearance
 from armillary.programs.loads import Loads
 from armillary.programs.program import Program
 from armillary.programs.timeline import Timeline
+from armillary.view.motion import RATE
 
 KEPT, BROKEN = 0, 1
 DESCRIPTION = """\
@@ -64,6 +66,7 @@ NAME_WIDTH: Final = 40
             action="store_true",
         ),
         option("--report FILE", "write a page about the cycle, HTML"),
+        option("--animation FILE", "write the cell and what happens in it, USD"),
         *STATE,
         JSON,
     ),
@@ -86,12 +89,30 @@ def run(options: argparse.Namespace) -> int:
     if options.report is not None:
         files = [path for path in (options.file, options.program) if path != "-"]
         timeline.report(files=files).write(options.report)
+    if options.animation is not None:
+        _animate(cell, timeline, options.animation)
     if options.json:
         print(json.dumps(_object(cell, timeline, clearance, loads, broken)))
     else:
         for line in _lines(timeline, clearance, loads, broken):
             print(line)
     return BROKEN if broken else KEPT
+
+
+def _animate(cell: Cell, timeline: Timeline, path: str) -> None:
+    """Write what happens as an animation.
+
+    Raises:
+        ModelError: The ending is not one of a format that holds it.
+    """
+    report = registry.save(
+        cell.workcell,
+        path,
+        meshes=cell.meshes,
+        motions={"cycle": timeline},
+        rate=RATE,
+    )
+    warn(report)
 
 
 def _broken(

@@ -18,6 +18,7 @@ from armillary.model.workcell import Workcell
 if TYPE_CHECKING:
     from armillary.formats.features import Held
     from armillary.trajectories.motion import Motion
+    from armillary.view.motion import Playable
 
 __all__ = ["Format", "ReadOptions", "WriteOptions", "later"]
 
@@ -68,12 +69,15 @@ class WriteOptions:
 
     Attributes:
         meshes: What reads its meshes, None where that is not known.
-        motions: Its motions by name.
+        motions: Its motions by name, and for formats that sample them timelines of
+            programs.
         rate: Samples of them a second, where a format samples them.
     """
 
     meshes: MeshSource | None = None
-    motions: Mapping[str, Motion] = field(default_factory=dict[str, "Motion"])
+    motions: Mapping[str, Motion | Playable] = field(
+        default_factory=dict[str, "Motion | Playable"]
+    )
     rate: float | None = None
 
 

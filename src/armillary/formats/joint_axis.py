@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,12 +12,13 @@ from armillary.formats.features import ALL, OWN_JOINTS, Held
 from armillary.model.joint import Joint
 from armillary.model.joints.prismatic import Prismatic
 from armillary.model.joints.revolute import Revolute
+from armillary.model.manipulator import Manipulator
 from armillary.model.mechanism import Mechanism
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import Vector3, cross, dot, norm, scale, snap
 from armillary.trace import Instruction, trace
 
-__all__ = ["HELD_BY_LINES", "JointAxis", "joint_axis_of"]
+__all__ = ["HELD_BY_LINES", "JointAxis", "joint_axis_of", "lost_joints"]
 
 HELD_BY_LINES: Final[Held] = {
     "Revolute": ALL,
@@ -73,6 +74,38 @@ def joint_axis_of(joint: Joint) -> JointAxis | None:
         return axis if axis is not None and _is_same(axis, joint) else None
     except JointError:
         return None
+
+
+def lost_joints(
+    m: Manipulator, *, other: Collection[type[Joint]] = ()
+) -> dict[str, float]:
+    """Return joints that have no axis and those that follow one, and where they are.
+
+    A format that only has joints with an axis writes them as fixed there: those without
+    a leader at 0, their followers where that takes them [m or rad].
+
+    Args:
+        m: The manipulator.
+        other: Types of joints without an axis that the format has.
+    """
+    by_name = {link.coordinate: link for link in m.links if link.moves}
+    kept = {
+        name
+        for name, link in by_name.items()
+        if type(link.joint) in other or joint_axis_of(link.joint) is not None
+    }
+    lost: dict[str, float] = {}
+    for name, link in by_name.items():
+        chain = [link]
+        while (coupling := chain[-1].coupling) is not None:
+            chain.append(by_name[coupling.of])
+        if not kept.issuperset(each.coordinate for each in chain):
+            q = 0.0
+            for each in reversed(chain):
+                if each.coupling is not None:
+                    q = each.coupling.multiplier * q + each.coupling.offset
+            lost[name] = q
+    return lost
 
 
 def _about_origin(joint: Joint) -> JointAxis | None:

@@ -48,6 +48,7 @@ from armillary.paused_collector import collector_paused
 
 if TYPE_CHECKING:
     from armillary.trajectories.motion import Motion
+    from armillary.view.motion import Playable
 
 __all__ = ["FORMATS", "Loaded", "load", "log", "read", "save", "write"]
 
@@ -266,7 +267,7 @@ def save(
     format: str | None = None,
     lossless: bool = False,
     meshes: MeshSource | None = None,
-    motions: Mapping[str, Motion] | None = None,
+    motions: Mapping[str, Motion | Playable] | None = None,
     own_motions: Mapping[str, Motion] | None = None,
     rate: float | None = None,
 ) -> Report:
@@ -282,7 +283,8 @@ def save(
         lossless: Raise instead of writing if the format cannot hold everything.
         meshes: What reads the meshes of the cell, for pairs that touch at home and for
             formats that hold meshes.
-        motions: Motions by name, for formats that hold them.
+        motions: Motions by name, for formats that hold them; USD also takes the
+            timeline of a program.
         own_motions: Those of the cell, which are written where `motions` is None.
         rate: Samples of a motion a second, where the format samples it.
 
@@ -356,11 +358,11 @@ def write(
 
 def _motions_for(
     chosen: Format,
-    given: Mapping[str, Motion] | None,
+    given: Mapping[str, Motion | Playable] | None,
     own: Mapping[str, Motion],
     rate: float | None,
     report: Report,
-) -> Mapping[str, Motion]:
+) -> Mapping[str, Motion | Playable]:
     """Return the motions that a format takes, and list those that it does not hold.
 
     Raises:

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, Final, TextIO
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ShapeError, quote
+from armillary.errors import UNREADABLE_ARRAY, ShapeError, quote
 from armillary.limits import CSV_LINE
 from armillary.replaced_file import replacing
 from armillary.sweeps.progress import ProgressBar
@@ -104,7 +104,7 @@ def open_rows(
 def _npy_rows(path: str, at_once: int, matrices: bool) -> RowFile:
     try:
         array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OverflowError, EOFError) as error:
+    except UNREADABLE_ARRAY as error:
         raise ShapeError(f"{path}: this NPY file cannot be read: {error}") from error
     if array.ndim == 0 or array.dtype.kind not in "fiu":
         raise ShapeError(

@@ -9,7 +9,6 @@ import math
 import os
 import re
 import stat
-import tokenize
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
@@ -17,7 +16,14 @@ from typing import Any, Final, cast
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import FormatError, ModelError, StateError, quote, unknown
+from armillary.errors import (
+    UNREADABLE_ARRAY,
+    FormatError,
+    ModelError,
+    StateError,
+    quote,
+    unknown,
+)
 from armillary.kinematics.state import State
 from armillary.limits import MOTION_SIZE
 from armillary.replaced_file import replacing
@@ -47,9 +53,8 @@ ALLOWED: Final = (tuple(ORDERS), ("q", "qd"))
 """What rows of a `.csv` have: all of these, or positions and rates alone."""
 
 UNREADABLE: Final = (
-    *(ValueError, KeyError, TypeError, EOFError, OverflowError, RuntimeError),
-    *(MemoryError, SyntaxError, OSError, FormatError, StateError),
-    *(tokenize.TokenError, csv.Error, ArchiveError),
+    *(*UNREADABLE_ARRAY, KeyError, RuntimeError, OSError, FormatError, StateError),
+    *(csv.Error, ArchiveError),
 )
 """What readers raise at damaged files: of archives, heads of arrays, and rows."""
 

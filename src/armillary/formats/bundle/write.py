@@ -197,14 +197,13 @@ def _renamed(cell: Workcell, names: Mapping[str, str]) -> Workcell:
     return cell.replace(manipulators=manipulators)
 
 
-def _motion_files(motions: Mapping[str, Motion]) -> dict[str, bytes]:
+def _motion_files(motions: Mapping[str, Any]) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     for name, motion in motions.items():
-        given: Any = motion
-        if not isinstance(given, Motion):
+        if not isinstance(motion, Motion):
             raise ModelError(
-                f"The motion {quote(name)} is a {type(given).__name__}; motions= takes "
-                "an arm.Motion for each name."
+                f"The motion {quote(name)} is a {type(motion).__name__}; motions= "
+                "takes an arm.Motion for each name, such as timeline.motion(task)."
             )
         if not name or len(url_quote(name, safe=" ")) > NAME_LENGTH:
             raise ModelError(f"{quote(name)} is not a name for a motion in a bundle.")

@@ -13,9 +13,12 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Final
 
+import numpy as np
+
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report
 from armillary.formats.elements import NAME, ElementTable, Row
+from armillary.formats.joint_axis import joint_axis_of
 from armillary.formats.mjcf.body import Body
 from armillary.formats.mjcf.document import MjcfDocument
 from armillary.formats.mjcf.trees import Trees
@@ -37,6 +40,7 @@ EXCLUDE: Final = ElementTable[Report](
 """Two bodies that are not tested against each other."""
 
 Masks = frozenset[tuple[int, int]]
+UNTURNED: Final = 1e-12
 BITS: Final = 31
 
 
@@ -138,15 +142,29 @@ class DefaultPairs:
 
 
 def is_pivot(manipulator: Manipulator, link: Link) -> bool:
-    """Return whether a link is only there so that another joint follows."""
-    return (
+    """Return whether a link is only there so that another joint follows.
+
+    Such a link needs no body: reading several joints of one body makes it again, called
+    like its joint, with its origin on the axis, and turned as the body is at zero.
+    """
+    below = manipulator.children[manipulator.index[link.name]]
+    is_bare = (
         link.moves
         and link.parent is not None
         and link.inertia is None
         and not (link.frames or link.visuals or link.collisions)
-        and len(manipulator.children[manipulator.index[link.name]]) == 1
+        and len(below) == 1
+        and link.name == link.coordinate
         and not any(link.name in (loop.a, loop.b) for loop in manipulator.loops)
     )
+    if not is_bare:
+        return False
+    own, following = joint_axis_of(link.joint), manipulator.links[below[0]]
+    axis = joint_axis_of(following.joint)
+    if own is None or not own.after.is_identity or (following.moves and axis is None):
+        return False
+    behind = following.joint.precursor if axis is None else axis.before
+    return bool(np.allclose(behind.rotation, np.eye(3), rtol=0.0, atol=UNTURNED))
 
 
 def read_rules(

@@ -13,7 +13,12 @@ import numpy as np
 from armillary.errors import quote
 from armillary.formats.diagnostic import NOWHERE, Report
 from armillary.formats.features import ALL, FEATURES, Held, fields_of, report_losses
-from armillary.formats.joint_axis import HELD_BY_LINES, JointAxis, joint_axis_of
+from armillary.formats.joint_axis import (
+    HELD_BY_LINES,
+    JointAxis,
+    joint_axis_of,
+    lost_joints,
+)
 from armillary.formats.mjcf.document import COMPILER
 from armillary.formats.mjcf.inertias import LEAST, NO_MASS, NO_MOMENT
 from armillary.formats.mjcf.joints import JOINT
@@ -116,6 +121,7 @@ class _MjcfExport:
         self.balances = False
         self.lost: set[str] = set()
         """Joints that are written as fixed, as `manipulator/joint`."""
+        self._rests = [lost_joints(each) for each in cell.manipulators]
         self.joint_order: list[tuple[int, str]] = []
         """Manipulator and coordinate of each joint that is written, in order; the
         coordinate of a free base is empty."""
@@ -274,7 +280,7 @@ class _MjcfExport:
             link = manipulator.links[k]
             axis = self._axis(number, link)
             if axis is None:
-                pose = pose @ self._still(link)
+                pose = pose @ self._still(number, link)
                 continue
             befores.append(pose @ axis.before)
             pose = befores[-1] @ axis.after
@@ -287,13 +293,11 @@ class _MjcfExport:
             joints.append(self._joint(number, link, axis, X_BF))
         return self._body(number, body, pose, joints, bool(joints), {})
 
-    def _still(self, link: Link) -> Pose:
+    def _still(self, number: int, link: Link) -> Pose:
         """Return the pose of a joint that is written as fixed."""
-        return (
-            link.joint.transform(0.0)
-            if link.moves and not link.inputs
-            else (link.joint.precursor)
-        )
+        if not link.moves or link.inputs:
+            return link.joint.precursor
+        return link.joint.transform(self._rests[number][link.coordinate])
 
     def _is_pivot(self, number: int, k: int) -> bool:
         """Return whether a link needs no body, as another joint follows at once."""
@@ -311,26 +315,17 @@ class _MjcfExport:
         if not link.moves:
             return None
         name = f"{self.cell.manipulators[number].name}/{link.coordinate}"
-        axis = joint_axis_of(link.joint)
-        if axis is None or self._follows_lost(number, link):
+        rest = self._rests[number].get(link.coordinate)
+        if rest is not None:
             self.lost.add(name)
             self.report.warning(
                 NOWHERE,
                 "lost-joint",
                 f"joint {quote(name)} is a {type(link.joint).__name__}, or follows "
-                "one, which MJCF does not have; it is written as fixed at 0",
+                f"one, which MJCF does not have; it is written as fixed at {rest:g}",
             )
             return None
-        return axis
-
-    def _follows_lost(self, number: int, link: Link) -> bool:
-        manipulator = self.cell.manipulators[number]
-        by_joint = {each.coordinate: each for each in manipulator.links}
-        while link.coupling is not None:
-            link = by_joint[link.coupling.of]
-            if joint_axis_of(link.joint) is None:
-                return True
-        return False
+        return joint_axis_of(link.joint)
 
     def _joint(self, number: int, link: Link, axis: JointAxis, X_BF: Pose) -> Element:
         """Return a joint whose frame is at a pose in its body."""

@@ -10,7 +10,7 @@ import msgspec
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import NOWHERE, Report
-from armillary.formats.joint_axis import JointAxis, joint_axis_of
+from armillary.formats.joint_axis import JointAxis, joint_axis_of, lost_joints
 from armillary.formats.sdf.parts import PIVOT
 from armillary.formats.several_joints import BALL
 from armillary.model.coupling import Coupling
@@ -77,18 +77,19 @@ def exported_joints(
     joints: list[ExportedJoint] = []
     inside: set[str] = set()
     loop_ends = {end for loop in m.loops for end in (loop.a, loop.b)}
+    lost = lost_joints(m, other={Screw})
     for k in m.order:
         link = m.links[k]
         if link.parent is None or link.name in inside:
             continue
         chain = _bare_chain(m, k, {*needed, *loop_ends})
-        joint = _several(chain)
+        is_whole = not any(each.coordinate in lost for each in chain)
+        joint = _several(chain) if is_whole else None
         if joint is not None:
             inside |= {each.name for each in chain}
         else:
-            joint = _single(link, report)
-        if joint is not None:
-            joints.append(joint)
+            joint = _single(link, report, lost.get(link.coordinate))
+        joints.append(joint)
     return joints
 
 
@@ -174,9 +175,23 @@ def _joint(
     )
 
 
-def _single(link: Link, report: Report) -> ExportedJoint | None:
-    """Return the joint of one link; None after an error."""
+def _single(link: Link, report: Report, rest: float | None) -> ExportedJoint:
+    """Return the joint of one link.
+
+    rest: Where it is fixed, if SDF does not have it [m or rad].
+    """
     name, parent = link.coordinate, link.parent or ""
+    if rest is not None:
+        report.warning(
+            NOWHERE,
+            "lost-joint",
+            f"joint {quote(name)} is a {type(link.joint).__name__}, or follows one, "
+            f"which SDF does not have; it is written as fixed at {rest:g}",
+        )
+        pose = link.joint.precursor if link.inputs else link.joint.transform(rest)
+        return ExportedJoint(
+            name=name, type="fixed", parent=parent, link=link, pose=pose
+        )
     if not link.moves:
         if link.limits != UNLIMITED:
             report.unsupported.add("a limit of a fixed joint")
@@ -197,15 +212,7 @@ def _single(link: Link, report: Report) -> ExportedJoint | None:
             pitch=screw.pitch,
         )
     axis = joint_axis_of(link.joint)
-    if axis is None:
-        report.error(
-            NOWHERE,
-            "joint-type",
-            f"joint {quote(name)} is a {type(link.joint).__name__}, which SDF cannot "
-            "hold: it has joints that turn by q about a line, slide by q along one, or "
-            "do both",
-        )
-        return None
+    assert axis is not None, "others are lost"
     if not axis.after.is_identity:
         report.note(
             NOWHERE,

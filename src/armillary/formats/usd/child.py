@@ -29,6 +29,9 @@ UsdPhysics: Any = importlib.import_module("pxr.UsdPhysics")
 UsdShade: Any = importlib.import_module("pxr.UsdShade")
 Vt: Any = importlib.import_module("pxr.Vt")
 
+RESERVED = 1 << 30
+"""Addresses that the library and its threads reserve without using them [bytes]."""
+
 FIRST = Usd.TimeCode.EarliestTime()
 """Values are those at the start of an animation, or those without one."""
 
@@ -135,6 +138,13 @@ def got(attribute: Any) -> Any:
     return attribute.Get(FIRST) if attribute else None
 
 
+def is_never_visible(image: Any) -> bool:
+    """Return whether a prim is hidden at all times; parts may appear later."""
+    attribute = image.GetVisibilityAttr()
+    times = attribute.GetTimeSamples() if attribute else ()
+    return all(attribute.Get(time) == "invisible" for time in times or (FIRST,))
+
+
 def encoded(array: Any, kind: str) -> str:
     """Return an array of numbers as text."""
     import numpy as np
@@ -174,7 +184,7 @@ class StageReader:
             above = hidden.get(path.rpartition("/")[0], (False, ""))
             image = UsdGeom.Imageable(prim)
             if image:
-                is_hidden = above[0] or got(image.GetVisibilityAttr()) == "invisible"
+                is_hidden = above[0] or is_never_visible(image)
                 purpose = image.GetPurposeAttr()
                 own = got(purpose) if purpose.HasAuthoredValue() else ""
                 above = is_hidden, own or above[1]
@@ -388,7 +398,7 @@ def main() -> None:
         answers.flush()
 
     confine = OF_CONFINED["confine"]
-    confine(request["memory"], request["folders"], request["seconds"])
+    confine(request["memory"], request["folders"], request["seconds"], RESERVED)
     try:
         layers = walked(request["path"], ask, request["layers"])
         stage = composed(layers[0], request["variants"])

@@ -28,7 +28,7 @@ from armillary.formats.usd.animation import animate, motion_states
 from armillary.formats.usd.read import DRIVE, END, ENVIRONMENT, STAGE
 from armillary.formats.usd.rules import SELF
 from armillary.formats.usd.write_joints import JointWriter
-from armillary.formats.usd.write_rules import filtered_pairs
+from armillary.formats.usd.write_rules import stage_rules
 from armillary.formats.usd.write_shapes import DRAWN, ShapeWriter, pxr, set_pose
 from armillary.kinematics.all_frames import poses
 from armillary.kinematics.state import State, home
@@ -178,7 +178,10 @@ class _StageWriter:
         self._tf = pxr("Tf")
         self._identifiers = FreeNames(set())
         self._paths: dict[str, str] = {}
+        self._components: dict[str, str] = {}
         self._joints: dict[str, Any] = {}
+        self._between: dict[frozenset[str], Any] = {}
+        """The joint between two links, by their full names."""
         self._joint_writer = JointWriter(self._stage, report)
         self._pivots: dict[str, dict[str, Link]] = {}
         self._mounts = {mount.manipulator: mount for mount in cell.mounts}
@@ -212,7 +215,8 @@ class _StageWriter:
         self._filter()
         for motion in self._options.motions.values():  # one, see `SAMPLED`
             states = motion_states(self._state, motion, self._options.rate)
-            animate(stage, self._paths, cell, states)
+            paths = {**self._paths, **self._components}
+            animate(stage, paths, cell, states, self._options.rate)
         return stage
 
     def _list_lost(self) -> None:
@@ -283,6 +287,7 @@ class _StageWriter:
         if not self._is_environment(manipulator):
             above, prim = self._define(self._root, manipulator.name)
             pxr("Usd").ModelAPI(prim).SetKind("component")
+            self._components[manipulator.name] = above
             if len(manipulator.links) > 1:
                 self._physics.ArticulationRootAPI.Apply(prim)
         still = self._stands_still(manipulator)
@@ -386,6 +391,8 @@ class _StageWriter:
                     )
                 self._fix(manipulator, parent.name, body.name, path)
             else:
+                names = (f"{manipulator.name}/{k}" for k in (parent.name, body.name))
+                self._between[frozenset(names)] = made
                 prim = made.GetPrim()
                 self._keep_name(prim, link.coordinate)
                 self._joints[f"{manipulator.name}/{link.coordinate}"] = prim
@@ -478,15 +485,23 @@ class _StageWriter:
 
     def _filter(self) -> None:
         """Write which pairs of links are not tested."""
-        pairs, alone = filtered_pairs(self._cell, self._options.meshes, self._report)
+        rules = stage_rules(self._cell, self._options.meshes, self._report)
         kind = pxr("Sdf").ValueTypeNames.Bool
-        for name in alone:
+        for one, other in rules.joined:
+            joint = self._between.get(frozenset({one, other}))
+            if joint is None:
+                self._report.unsupported.add(
+                    "that two links are tested which a joint joins"
+                )
+            else:
+                joint.CreateCollisionEnabledAttr(True)
+        for name in rules.alone:
             manipulator = self._cell.manipulators[self._cell.index[name]]
             base = manipulator.links[manipulator.base]
             above = self._link(manipulator, base.name).rpartition("/")[0]
             prim = self._stage.GetPrimAtPath(above)
             prim.CreateAttribute(SELF, kind, False).Set(False)
-        for one, others in pairs.items():
+        for one, others in rules.filtered.items():
             if self._paths.get(one):
                 prim = self._stage.GetPrimAtPath(self._paths[one])
                 api = self._physics.FilteredPairsAPI.Apply(prim)

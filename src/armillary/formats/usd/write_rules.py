@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 
 from armillary.collision.pairs import pairs
@@ -11,27 +13,36 @@ from armillary.model.rules import Rules
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import DEFAULT_RULES, Workcell
 
-__all__ = ["filtered_pairs"]
+__all__ = ["StageRules", "stage_rules"]
 
 
-def filtered_pairs(
-    cell: Workcell, meshes: MeshSource | None, report: Report
-) -> tuple[dict[str, list[str]], list[str]]:
-    """Return pairs that are tested unless a stage says otherwise, and that are not.
+class StageRules(NamedTuple):
+    """What a stage has to say of pairs of links, which have their full names.
 
-    Returns:
-        For links the others, by full names; and the manipulators that are not tested
-        against themselves at all.
+    Attributes:
+        filtered: For links the others with which they are not tested.
+        alone: The manipulators that are not tested against themselves at all.
+        joined: Pairs that are tested although they are next to each other.
     """
+
+    filtered: dict[str, list[str]]
+    alone: list[str]
+    joined: list[tuple[str, str]]
+
+
+def stage_rules(
+    cell: Workcell, meshes: MeshSource | None, report: Report
+) -> StageRules:
+    """Return where a cell differs from what is tested unless a stage says otherwise."""
     several = [
         each.name
         for each in cell.manipulators
         if sum(bool(link.collision_shapes) for link in each.links) > 1
     ]
     if cell.rules == DEFAULT_RULES.include_self(*several):
-        return {}, []
+        return StageRules({}, [], [])
     if not several and cell.rules == DEFAULT_RULES:
-        return {}, []
+        return StageRules({}, [], [])
     state = home(cell)
     wanted = set(pairs(cell, state, rules=cell.rules, meshes=meshes))
     # What touches at home is left out by readers, if it is not by these rules.
@@ -52,11 +63,9 @@ def filtered_pairs(
     for pair in sorted(tested - kept):
         if not any(_is_within(name, pair) for name in alone):
             left.setdefault(pair[0], []).append(pair[1])
-    for _ in wanted - tested:
-        report.unsupported.add("that two links are tested which a joint joins")
     if cell.rules.touches:
         report.unsupported.add("what may touch an attached part")
-    return left, alone
+    return StageRules(left, alone, sorted(wanted - tested))
 
 
 def _without_home(rules: Rules) -> Rules:

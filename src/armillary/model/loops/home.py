@@ -183,12 +183,25 @@ class ScaledRows:
                 for k, derivative in zip(each.joints, derivatives, strict=True):
                     rates[..., row, k] = derivative
                 row += 1
-        rates *= self.units / self._divisors[:, None]
-        return values / self._divisors, rates
+        with np.errstate(all="ignore"):  # what is not finite is refused by callers
+            rates *= self.units / self._divisors[:, None]
+            return values / self._divisors, rates
 
     def rates(self, q: Array) -> Array:
-        """Return the derivatives of the rows at q, shape (m, n)."""
-        return self.at(q)[1]
+        """Return the derivatives of the rows at q, shape (m, n).
+
+        Raises:
+            ModelError: Lengths are so large or small that they are not finite.
+        """
+        rates = self.at(q)[1]
+        if not np.isfinite(rates).all():
+            row = int(np.argmin(np.isfinite(rates).all(axis=1)))
+            loop = self.equations[self.addresses[row][0]].loop.label
+            raise ModelError(
+                f"The rates of {loop} are not finite numbers: its lengths are too "
+                "large, too small, or too different. Check the frames at its ends."
+            )
+        return rates
 
     def within(self, q: Array, columns: Sequence[int]) -> bool:
         """Return whether some joints are within their limits at q."""

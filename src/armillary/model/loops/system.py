@@ -302,7 +302,7 @@ def _spare_rows(scaled: ScaledRows, start: Array, found: Eliminated) -> list[int
     changes = np.zeros(len(scaled.addresses))
     for seed in range(SAMPLES):
         noise = np.random.default_rng(seed).uniform(-math.pi, math.pi, len(start))
-        rates = scaled.rates(start + scaled.units * noise)[:, list(found.columns)]
+        rates = scaled.at(start + scaled.units * noise)[1][:, list(found.columns)]
         changes = np.maximum(changes, np.abs(rates).max(axis=1, initial=0.0))
     return [
         row

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ModelError, ShapeError
+from armillary.errors import UNREADABLE_ARRAY, ModelError, ShapeError
 from armillary.model.cloud import Cloud
 from armillary.model.fields import kept, reduced
 from armillary.model.geometry.moments import Moments
@@ -83,7 +83,7 @@ class Points(Cloud, frozen=True, tag="points", dict=True):
                 ) from error
         try:
             array = np.load(path, mmap_mode="r", allow_pickle=False)
-        except ValueError as error:
+        except UNREADABLE_ARRAY as error:
             raise ModelError(
                 f"'{path}' is not a file of NPY, PCD or PLY: {error}"
             ) from error
