@@ -90,15 +90,14 @@ def test_what_kernels_do_not_have_is_left_to_llvm(text: str):
 
 def test_other_relocations_are_left_to_llvm():
     code = bytearray(object_of(TEXT))
-    sections = loader._table(
-        bytes(code),
-        loader.SECTION,
-        *np.frombuffer(bytes(code), loader.FILE_HEADER, 1)[0][["sections", "count"]],
-    )
+    _, _, start, count, _ = loader.FILE_HEADER.unpack_from(code)
+    rows = code[start : start + count * loader.SECTION.size]
+    sections = [loader.Section(*row) for row in loader.SECTION.iter_unpack(rows)]
     changed = 0
-    for table in sections[sections["type"] == loader.RELOCATIONS]:
-        if sections[int(table["info"])]["type"] != loader.UNWINDING:
-            code[int(table["offset"]) + 8] = 2  # relative to where it stands
+    for table in sections:
+        on = sections[table.info]
+        if table.type == loader.RELOCATIONS and on.type != loader.UNWINDING:
+            code[table.offset + 8] = 2  # relative to where it stands
             changed += 1
     assert changed
     assert loader._placed(bytes(code)) is None

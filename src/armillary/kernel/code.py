@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import struct
 import sys
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,48 +31,55 @@ RELOCATABLE, X86_64 = 1, 62
 PROGBITS, SYMBOLS, RELOCATIONS, UNWINDING = 1, 2, 4, 0x70000001
 WRITTEN, PLACED = 1, 2
 ABSOLUTE_64: Final = 1
-UNDEFINED, RESERVED = 0, 0xFF00
+UNDEFINED: Final = 0
 GLOBAL_FUNCTION: Final = 1 << 4 | 2
 
-FILE_HEADER: Final = np.dtype(
-    [
-        ("ident", "S16"),
-        ("type", "<u2"),
-        ("machine", "<u2"),
-        ("skipped", "V20"),
-        ("sections", "<u8"),
-        ("rest", "V12"),
-        ("count", "<u2"),
-        ("names", "<u2"),
-    ]
-)
-SECTION: Final = np.dtype(
-    [
-        ("name", "<u4"),
-        ("type", "<u4"),
-        ("flags", "<u8"),
-        ("address", "<u8"),
-        ("offset", "<u8"),
-        ("size", "<u8"),
-        ("link", "<u4"),
-        ("info", "<u4"),
-        ("alignment", "<u8"),
-        ("entry", "<u8"),
-    ]
-)
-SYMBOL: Final = np.dtype(
-    [
-        ("name", "<u4"),
-        ("info", "u1"),
-        ("other", "u1"),
-        ("section", "<u2"),
-        ("value", "<u8"),
-        ("size", "<u8"),
-    ]
-)
+FILE_HEADER: Final = struct.Struct("<16x2H20xQ12x2H")
 RELOCATION: Final = np.dtype(
-    [("offset", "<u8"), ("type", "<u4"), ("symbol", "<u4"), ("addend", "<i8")]
+    [("offset", "<i8"), ("type", "<u4"), ("symbol", "<u4"), ("addend", "<i8")]
 )
+
+
+class Section(NamedTuple):
+    """A row of an object's table of sections."""
+
+    name: int
+    type: int
+    flags: int
+    address: int
+    offset: int
+    size: int
+    link: int
+    info: int
+    alignment: int
+    entry: int
+
+    def of(self, code: bytes) -> bytes:
+        """Return its bytes.
+
+        Raises:
+            ValueError: The object ends before.
+        """
+        end = self.offset + self.size
+        if end > len(code):
+            raise ValueError("the object ends before its section")
+        return code[self.offset : end]
+
+
+class Symbol(NamedTuple):
+    """A row of an object's table of symbols."""
+
+    name: int
+    info: int
+    other: int
+    section: int
+    value: int
+    size: int
+
+
+SECTION: Final = struct.Struct("<2I4Q2I2Q")
+SYMBOL: Final = struct.Struct("<I2BH2Q")
+WORD: Final = struct.Struct("<Q")
 
 
 class Code:
@@ -119,96 +127,83 @@ def _placed(code: bytes) -> tuple[mmap.mmap, dict[str, int]] | None:
     Raises:
         KernelError: The system refuses memory for code.
     """
+    if not code.startswith(HEAD):
+        return None
     try:
-        header = np.frombuffer(code, FILE_HEADER, 1)[0]
-        if not code.startswith(HEAD) or (header["type"], header["machine"]) != (
-            RELOCATABLE,
-            X86_64,
-        ):
+        kind, machine, start, count, _ = FILE_HEADER.unpack_from(code)
+        if (kind, machine) != (RELOCATABLE, X86_64):
             return None
-        sections = _table(code, SECTION, header["sections"], header["count"])
-        return _of_sections(code, sections)
-    except (IndexError, ValueError, KeyError):  # not whole, or another kind of object
+        rows = code[start : start + count * SECTION.size]
+        sections = [Section(*row) for row in SECTION.iter_unpack(rows)]
+        return _of_sections(code, sections) if len(sections) == count else None
+    # Not whole, or with functions that this process does not have.
+    except (IndexError, KeyError, ValueError, struct.error):
         return None
 
 
-def _table(code: bytes, kind: np.dtype[Any], offset: Any, count: Any) -> Any:
-    """Return rows of a table in an object; ValueError where it ends before."""
-    return np.frombuffer(code, kind, int(count), int(offset))
-
-
 def _of_sections(
-    code: bytes, sections: npt.NDArray[np.void]
+    code: bytes, sections: list[Section]
 ) -> tuple[mmap.mmap, dict[str, int]] | None:
     """Return what `_placed` does, for the sections of an object.
 
     Raises:
-        IndexError, KeyError, ValueError: An object that the linker did not make.
+        IndexError, KeyError, ValueError, struct.error: See `_placed`.
     """
     # Where each section that has a place begins, one behind the other.
-    starts, size = np.zeros(len(sections), np.int64), 0
-    placed = [
-        k
-        for k, s in enumerate(sections)
+    starts, size = dict[int, int](), 0
+    for k, section in enumerate(sections):
         # Tables for exceptions are left out: none passes through a kernel.
-        if int(s["flags"]) & PLACED and s["type"] != UNWINDING
-    ]
-    for k in placed:
-        s = sections[k]
-        if s["type"] != PROGBITS or int(s["flags"]) & WRITTEN:
+        if not section.flags & PLACED or section.type == UNWINDING:
+            continue
+        align = max(1, section.alignment)
+        if section.type != PROGBITS or section.flags & WRITTEN:
             return None
-        align = max(1, int(s["alignment"]))
         if align > mmap.PAGESIZE or align & (align - 1):
             return None
         starts[k] = -(-size // align) * align
-        size = int(starts[k]) + int(s["size"])
+        size = starts[k] + section.size
     if not size:
         return None
-    memory = np.zeros(size, np.uint8)
-    for k in placed:
-        start, s = int(starts[k]), sections[k]
-        memory[start : start + int(s["size"])] = _table(
-            code, np.dtype(np.uint8), s["offset"], s["size"]
-        )
-
     room = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     base = ctypes.addressof(ctypes.c_char.from_buffer(room))
-    (listed,) = (s for s in sections if s["type"] == SYMBOLS)
-    symbols = _table(code, SYMBOL, listed["offset"], listed["size"] // SYMBOL.itemsize)
-    texts = sections[listed["link"]]
 
-    def name_of(symbol: Any) -> str:
-        start = int(texts["offset"]) + int(symbol["name"])
-        return code[start : code.index(b"\0", start)].decode()
+    (listed,) = (s for s in sections if s.type == SYMBOLS)
+    symbols = [Symbol(*row) for row in SYMBOL.iter_unpack(listed.of(code))]
+    texts = sections[listed.link].of(code)
+    names = [texts[s.name : texts.index(b"\0", s.name)].decode() for s in symbols]
+    # Addresses, of what is here; others are looked up where they are used.
+    places = {
+        j: base + starts[s.section] + s.value
+        for j, s in enumerate(symbols)
+        if s.section in starts
+    }
 
-    has_place = np.isin(symbols["section"], placed)
-    values = symbols["value"].astype(np.int64)
-    values[has_place] += base + starts[symbols["section"][has_place]]
-    for table in sections[sections["type"] == RELOCATIONS]:
-        k = int(table["info"])
-        if k not in placed:
+    memory = bytearray(size)
+    for k, start in starts.items():
+        memory[start : start + sections[k].size] = sections[k].of(code)
+    for table in sections:
+        if table.type != RELOCATIONS or table.info not in starts:
             continue
-        rows = _table(
-            code, RELOCATION, table["offset"], table["size"] // RELOCATION.itemsize
-        )
-        for j in np.unique(rows["symbol"]):
-            if symbols["section"][j] == UNDEFINED:
-                values[j] = _of_process(name_of(symbols[j]))
-            elif not has_place[j]:
+        rows = np.frombuffer(table.of(code), RELOCATION)
+        used: list[int] = rows["symbol"].tolist()
+        for j in set(used) - places.keys():
+            if symbols[j].section != UNDEFINED:
                 return None
-        ends = rows["offset"].astype(np.int64) + 8
-        if np.any(rows["type"] != ABSOLUTE_64) or np.any(ends > sections[k]["size"]):
+            places[j] = _of_process(names[j])
+        last = sections[table.info].size - 8
+        at = rows["offset"]
+        if (rows["type"] != ABSOLUTE_64).any() or (at < 0).any() or (at > last).any():
             return None
-        at = starts[k] + ends[:, None] + np.arange(-8, 0)
-        words = values[rows["symbol"]] + rows["addend"]
-        memory[at] = words.astype("<i8").view(np.uint8).reshape(-1, 8)
+        words: list[int] = rows["addend"].tolist()
+        for offset, j, addend in zip(at.tolist(), used, words, strict=True):
+            WORD.pack_into(memory, starts[table.info] + offset, places[j] + addend)
 
-    room[:size] = memory.tobytes()
+    room[:size] = bytes(memory)
     _make_executable(base, len(room))
     return room, {
-        name_of(s): int(value)
-        for s, value, is_here in zip(symbols, values, has_place, strict=True)
-        if is_here and s["info"] == GLOBAL_FUNCTION
+        name: places[j]
+        for j, (name, s) in enumerate(zip(names, symbols, strict=True))
+        if s.section in starts and s.info == GLOBAL_FUNCTION
     }
 
 
