@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+import armillary as arm
 from armillary import disk_cache
 from armillary.errors import KernelError
 from armillary.kernel import code as loader
+from armillary.kernel import compile, jit, processor
 from armillary.kernel import host as machines
-from armillary.kernel import jit, processor
 from armillary.kernel.code import Code
 from armillary.kernel.host import host
+from armillary.trace import trace
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or not host().triple.startswith("x86_64"),
@@ -141,13 +147,47 @@ def test_a_process_that_finds_all_in_the_cache_does_without_llvm(tmp_path: Path)
     assert [lines[-1] for lines in said] == ["True", "False"]
 
 
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of each test's own."""
+    monkeypatch.setenv("ARMILLARY_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def doubled(size: int) -> Callable[..., Any]:
+    return compile(trace(lambda q: q + q, name="doubled", q=(size,)))
+
+
+def test_a_cache_that_disappears_between_two_calls(place: Path):
+    first = doubled(2)
+    assert list(place.iterdir())
+    shutil.rmtree(place)
+    for size in (2, 3):  # the second is compiled, and kept in a folder made anew
+        np.testing.assert_array_equal(doubled(size)(np.ones(size)), np.full(size, 2.0))
+    np.testing.assert_array_equal(first(np.ones(2)), [2.0, 2.0])
+    assert list(place.iterdir())
+
+
+def test_functions_that_outlive_their_cell():
+    cell = arm.example("scara")
+    q = cell.home.q + 0.1
+    asked = cell.fk("tool0"), cell.jacobian("tool0"), cell.ik("tool0")
+    X, J = asked[0](q), asked[1](q)
+    found = asked[2](X).q
+    fk, jacobian, ik = asked
+    del cell, asked
+    gc.collect()
+    np.testing.assert_array_equal(fk(q), X)
+    np.testing.assert_array_equal(jacobian(q), J)
+    np.testing.assert_array_equal(ik(X).q, found)
+
+
 # What LLVM says of the machine.
 
 
 @pytest.fixture
-def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def asked(place: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How often LLVM was asked, with an empty cache."""
-    monkeypatch.setenv("ARMILLARY_CACHE", str(tmp_path / "cache"))
     times: list[int] = []
     real = processor.this_machine
 
