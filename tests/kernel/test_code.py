@@ -69,7 +69,7 @@ def test_code_does_what_llvm_makes_of_it():
     assert answer(engine.get_function_address("run")) == [11.5, 4.0, 5.0]
 
 
-def test_functions_of_a_module_alone_are_not_told():
+def test_internal_functions_have_no_address():
     with pytest.raises(KernelError, match="no function 'half'"):
         Code(object_of(TEXT), host()).address("half")
 

@@ -110,7 +110,7 @@ def _host() -> tuple[str, str, str, str]:
 
 
 def _known_here() -> list[str] | None:
-    """Return what decides LLVM's answers; None where that cannot be told without it."""
+    """Return what decides LLVM's answers; None where this is not known without it."""
     if sys.platform != "linux" or platform.machine() != "x86_64":
         return None
     library = os.path.join(os.path.dirname(llvmlite.__file__), "binding")
