@@ -92,7 +92,7 @@ def main() -> None:
 
 def measure(name: str) -> None:
     """Print the table of a group that has figures, or the report of another."""
-    from armillary.kernel.jit import host
+    from armillary.kernel.host import host
     from benchmarks.measure import Figure, table
 
     os.environ.setdefault("ARMILLARY_THREADS", "1")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 import armillary as arm
-from armillary.kernel.jit import host
+from armillary.kernel.host import host
 from benchmarks.measure import Figure, fewer, within
 from benchmarks.robots import ROBOTS, SHARE, panda, talos
 

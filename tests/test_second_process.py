@@ -30,7 +30,7 @@ from collections import Counter
 import numpy as np
 import armillary as arm
 from armillary.ik import numeric
-from armillary.kernel import compiler
+from armillary.kernel import jit
 from armillary.kinematics.closing import branch
 from armillary.model import bounding_volumes
 from armillary.model.geometry import hull
@@ -44,7 +44,7 @@ def counted(owner, name, what):
         return function(*args, **options)
     setattr(owner, name, call)
 
-counted(compiler, "to_object", "code")
+counted(jit, "to_object", "code")
 counted(numeric, "make_seed_table", "starts")
 counted(hull, "outer_hull", "hulls")
 counted(bounding_volumes, "sphere_cover", "spheres")

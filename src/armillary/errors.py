@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import heapq
 import itertools
 import operator
@@ -168,7 +167,9 @@ def nearest(name: object, known: Iterable[str]) -> str | None:
         candidates = heapq.nlargest(
             MOST_NAMES_COMPARED, candidates, key=lambda other: _ends(folded, other)
         )
-    matches = difflib.get_close_matches(folded, candidates, n=1, cutoff=LEAST_LIKENESS)
+    from difflib import get_close_matches  # few programs misspell a name
+
+    matches = get_close_matches(folded, candidates, n=1, cutoff=LEAST_LIKENESS)
     return by_folded[matches[0]] if matches else None
 
 

@@ -309,7 +309,7 @@ def test_results_outlive_their_kernel(arm: Program):
 def test_kernels_are_freed(arm: Program, many: Program):
     for program in (arm, many):
         fast = compile(program)
-        code = weakref.ref(fast._native.owned[0]._engine[0])
+        code = weakref.ref(fast._native.owned[0]._loaded[0])
         kind = weakref.ref(type(fast))
         del fast
         gc.collect()

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from armillary.kernel.builder import FunctionBuilder, Value, module_text
-from armillary.kernel.jit import Code, host, to_object
+from armillary.kernel.code import Code
+from armillary.kernel.host import host
+from armillary.kernel.jit import to_object
 from armillary.kernel.machine_type import F64, I1, I32, I64, PTR, Type
 from armillary.kernel.memory import Struct
 

@@ -15,8 +15,10 @@ import pytest
 import armillary.kernel
 from armillary import disk_cache
 from armillary.errors import KernelError
-from armillary.kernel import compile, compiler
-from armillary.kernel.jit import Code, Target, host, to_object
+from armillary.kernel import compile, compiler, jit
+from armillary.kernel.code import Code
+from armillary.kernel.host import Target, host
+from armillary.kernel.jit import to_object
 from armillary.kernel.machine_type import F32, F64, Type, real_of
 from armillary.trace import Port, Program, trace
 
@@ -37,7 +39,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         texts.append(text)
         return to_object(text, *args, **options)
 
-    monkeypatch.setattr(compiler, "to_object", note)
+    monkeypatch.setattr(jit, "to_object", note)
     return texts
 
 

@@ -14,7 +14,9 @@ import numpy.typing as npt
 import pytest
 
 from armillary.kernel import compile, fallback, kernel, native, vectorize
-from armillary.kernel.jit import Code, host, to_object
+from armillary.kernel.code import Code
+from armillary.kernel.host import host
+from armillary.kernel.jit import to_object
 from armillary.trace import Program, trace
 
 Array = npt.NDArray[Any]

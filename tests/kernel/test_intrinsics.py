@@ -16,10 +16,11 @@ import pytest
 from numpy.typing import NDArray
 
 from armillary.kernel.builder import FunctionBuilder, Value, module_text
+from armillary.kernel.host import host
 from armillary.kernel.intrinsics import inverse_trig as arc
 from armillary.kernel.intrinsics import logarithm
 from armillary.kernel.intrinsics import trig as circular
-from armillary.kernel.jit import host, machine
+from armillary.kernel.jit import machine
 from armillary.kernel.lowering import LOWERING, lower
 from armillary.kernel.machine_type import I1, I64, PTR, real_of
 from armillary.trace.ops import OPS

@@ -9,7 +9,9 @@ import weakref
 import pytest
 
 from armillary.errors import KernelError
-from armillary.kernel.jit import Code, host, to_assembly, to_object
+from armillary.kernel.code import Code
+from armillary.kernel.host import host
+from armillary.kernel.jit import to_assembly, to_object
 
 TWICE = """
 define double @twice(double %x) {
@@ -63,7 +65,7 @@ def test_codes_do_not_disturb_each_other():
 
 def test_code_is_freed():
     code = Code(to_object(TWICE, host(), 2), host())
-    engine = weakref.ref(code._engine[0])
+    engine = weakref.ref(code._loaded[0])
     del code
     gc.collect()
     assert engine() is None

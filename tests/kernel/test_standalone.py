@@ -20,7 +20,8 @@ import pytest
 from armillary.errors import KernelError, UnknownName
 from armillary.kernel import compile, standalone
 from armillary.kernel.c_source import Prototype, c_source
-from armillary.kernel.jit import Code, to_object
+from armillary.kernel.code import Code
+from armillary.kernel.jit import to_object
 from armillary.kernel.object_file import archive
 from armillary.kernel.standalone import (
     StandaloneFunction,

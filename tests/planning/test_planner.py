@@ -503,13 +503,13 @@ def test_weights_count_in_lengths():
 
 
 def test_a_new_scene_compiles_nothing(monkeypatch: pytest.MonkeyPatch):
-    from armillary.kernel import compiler
+    from armillary.kernel import jit
 
     planner_of_balls()(np.zeros(4), np.zeros(4))
     made: list[object] = []
-    real = compiler.to_object
+    real = jit.to_object
     monkeypatch.setattr(
-        compiler, "to_object", lambda *a, **k: made.append(a) or real(*a, **k)
+        jit, "to_object", lambda *a, **k: made.append(a) or real(*a, **k)
     )
     cell = cell_of([at(Sphere, 0.4, 0.4, 0.3, radius=0.1)])
     assert cell.planner(cell.collision())(np.zeros(4), np.full(4, 0.1)).success
@@ -517,7 +517,7 @@ def test_a_new_scene_compiles_nothing(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_grip_counts_and_compiles_nothing(monkeypatch: pytest.MonkeyPatch):
-    from armillary.kernel import compiler
+    from armillary.kernel import jit
 
     part = arm.Manipulator(
         name="part",
@@ -531,9 +531,9 @@ def test_a_grip_counts_and_compiles_nothing(monkeypatch: pytest.MonkeyPatch):
     without = cell.planner(cell.collision(aside))
     without(start, start)
     made: list[object] = []
-    real = compiler.to_object
+    real = jit.to_object
     monkeypatch.setattr(
-        compiler, "to_object", lambda *a, **k: made.append(a) or real(*a, **k)
+        jit, "to_object", lambda *a, **k: made.append(a) or real(*a, **k)
     )
     check = cell.collision(held)
     planner = cell.planner(check)

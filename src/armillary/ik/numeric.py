@@ -60,7 +60,7 @@ from armillary.ik.solution import Solution
 from armillary.ik.targets import POSE_SIZE, rigid_program
 from armillary.ik.whole_turns import nearest_turns
 from armillary.kernel.compiler import emitter_fingerprint
-from armillary.kernel.jit import host
+from armillary.kernel.host import host
 from armillary.kernel.search import (
     Search,
     SearchOptions,

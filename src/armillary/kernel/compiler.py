@@ -14,7 +14,8 @@ from armillary.disk_cache import source_digest
 from armillary.errors import KernelError
 from armillary.forks import IMPORT_LOCK
 from armillary.kernel.arguments import MAX_ARRAYS, MAX_DIMENSIONS, described
-from armillary.kernel.jit import Code, Target, host, to_assembly, to_object
+from armillary.kernel.code import Code
+from armillary.kernel.host import Target, host
 from armillary.kernel.machine_type import Type, real_of
 from armillary.kernel.partition import LENGTH
 from armillary.trace import Port, Program
@@ -66,6 +67,9 @@ def column_text(pipeline: Pipeline, real: Type) -> str:
 
 def assembly_text(program: Program, real: Type) -> str:
     """Return the machine code of a kernel as assembly."""
+    with IMPORT_LOCK:
+        from armillary.kernel.jit import to_assembly  # imports LLVM
+
     return to_assembly(kernel_text(program, real), host(), level_of(program))
 
 
@@ -163,6 +167,9 @@ def loaded(
     if stored is not None:
         with contextlib.suppress(KernelError):  # made anew below
             return Code(stored, target)
+    with IMPORT_LOCK:
+        from armillary.kernel.jit import to_object  # imports LLVM
+
     made = to_object(text(), target, level, variables=variables)
     disk_cache.store(key, made)
     return Code(made, target)

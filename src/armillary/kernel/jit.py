@@ -1,87 +1,17 @@
-"""LLVM: the machine that it makes code for, IR text to code, code into this process."""
+"""LLVM: IR text to code, and the loader for machines that have none of ours."""
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
-import llvmlite
 import llvmlite.binding as llvm
-import numpy as np
-import numpy.typing as npt
 
 from armillary.errors import KernelError
+from armillary.kernel.host import Target
 
-# Vector bits by the feature that gives them, widest first.
-WIDTHS = (("avx512f", 512), ("avx2", 256), ("avx", 256), ("neon", 128), ("sse2", 128))
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """What the compiler must know of a machine.
-
-    Attributes:
-        triple: LLVM's name of architecture and system.
-        cpu: LLVM's name of the processor.
-        features: Its features as LLVM's list of `+name,-name`.
-        vector_bits: The width of its vector registers; 64 where it has none.
-        is_linked: Whether a linker places the code, rather than this process.
-    """
-
-    triple: str
-    cpu: str
-    features: str
-    vector_bits: int
-    is_linked: bool = False
-
-    def lanes(self, bits: int) -> int:
-        """Return how many reals of `bits` bits one register holds."""
-        return max(1, self.vector_bits // bits)
-
-    @property
-    def identity(self) -> str:
-        """Return what compiled code depends on besides its program."""
-        return (
-            f"{self.triple};{self.cpu};{self.features};{self.vector_bits};"
-            f"llvmlite {llvmlite.__version__};llvm {llvm.llvm_version_info}"
-        )
-
-
-@lru_cache(maxsize=1)
-def host() -> Target:
-    """Return the machine that this process runs on.
-
-    The environment variable `ARMILLARY_VECTOR_BITS` narrows its registers, to test
-    or to measure with other widths.
-    """
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    features: dict[str, bool] = dict(llvm.get_host_cpu_features())
-    # 64-bit Arm always has NEON, though LLVM does not always list it.
-    triple = str(llvm.get_default_triple())
-    if triple.startswith(("aarch64", "arm64")):
-        features.setdefault("neon", True)
-    # The widest register that the processor has.
-    width = next((bits for name, bits in WIDTHS if features.get(name)), 64)
-    return Target(
-        triple=triple,
-        cpu=str(llvm.get_host_cpu_name()),
-        features=str(llvm.get_host_cpu_features().flatten()),
-        vector_bits=_narrowed(width),
-    )
-
-
-def _narrowed(width: int) -> int:
-    value = os.environ.get("ARMILLARY_VECTOR_BITS")
-    if value is None:
-        return width
-    if value not in {"64", "128", "256", "512"}:
-        raise KernelError(
-            f"ARMILLARY_VECTOR_BITS is {value!r}; it takes 64, 128, 256 or 512."
-        )
-    return int(value)
+# Its code generator, for this machine and for LLVM's loader.
+llvm.initialize_native_target()
+llvm.initialize_native_asmprinter()
 
 
 def machine(target: Target, level: int = 2) -> Any:
@@ -166,37 +96,18 @@ def to_assembly(
     return machine(target, level).emit_assembly(module)
 
 
-class Code:
-    """Machine code that lives in this process as long as this object does."""
+def engine_of(code: bytes, target: Target) -> llvm.ExecutionEngine:
+    """Return LLVM's loader with the code of an object file, ready to run.
 
-    __slots__ = ("_engine",)
-
-    def __init__(self, code: bytes, target: Target) -> None:
-        """Load the bytes of an object file.
-
-        Raises:
-            KernelError: LLVM cannot load them.
-        """
-        empty = llvm.parse_assembly("")
-        empty.triple = target.triple
-        try:
-            engine = llvm.create_mcjit_compiler(empty, machine(target))
-            engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-            engine.finalize_object()
-        except RuntimeError as error:
-            raise KernelError(f"LLVM cannot load compiled code: {error}") from error
-        # An array hides the engine from the garbage collector, which would unload the
-        # code of a forgotten kernel before finalizers that may still call it.
-        self._engine: npt.NDArray[np.object_] = np.array([engine], dtype=object)
-
-    def address(self, name: str) -> int:
-        """Return where the function called `name` starts.
-
-        Raises:
-            KernelError: There is no such function.
-        """
-        engine: llvm.ExecutionEngine = self._engine[0]
-        address = engine.get_function_address(name)
-        if address == 0:
-            raise KernelError(f"Compiled code has no function '{name}'.")
-        return address
+    Raises:
+        KernelError: LLVM cannot load them.
+    """
+    empty = llvm.parse_assembly("")
+    empty.triple = target.triple
+    try:
+        engine = llvm.create_mcjit_compiler(empty, machine(target))
+        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        engine.finalize_object()
+    except RuntimeError as error:
+        raise KernelError(f"LLVM cannot load compiled code: {error}") from error
+    return engine

@@ -361,9 +361,10 @@ def _compiled(
     """Return the code of the loop around `step`, and how many lanes it has."""
     # The lanes of the loop are those of the machine, and so is its cache key.
     with forks.IMPORT_LOCK:
-        from armillary.kernel import compiler, jit  # they import LLVM
+        from armillary.kernel import compiler
+        from armillary.kernel.host import host
 
-    machine, real = jit.host(), compiler.native_reals(64)
+    machine, real = host(), compiler.native_reals(64)
     with_avx2 = "+avx2" in machine.features.split(",")
     sizes = pairs_of(np.array(scales)), levels_of(np.array(scales))
     parts = "search", step.fingerprint, guard.fingerprint, sizes, single, real.text

@@ -13,7 +13,7 @@ from typing import Final, final
 import llvmlite.binding as llvm
 
 from armillary.errors import KernelError, unknown
-from armillary.kernel.jit import Target, host
+from armillary.kernel.host import Target, host
 from armillary.kernel.machine_type import I32, I64, Type
 
 __all__ = ["GPU", "SOURCE", "Platform", "platform_of", "target_names"]

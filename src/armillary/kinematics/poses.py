@@ -7,14 +7,14 @@ program for all states of a cell, whatever their bases are attached to.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import NotCompiled
+from armillary.forks import IMPORT_LOCK
 from armillary.kernel.python_kernel import PythonProgram
-from armillary.kinematics.frame_loop import FrameLoop
 from armillary.kinematics.inputs import Inputs, program_of
 from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
@@ -26,6 +26,9 @@ from armillary.spatial import dual_quaternion
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Number
 from armillary.trace import Port, Program
+
+if TYPE_CHECKING:
+    from armillary.kinematics.frame_loop import FrameLoop
 
 __all__ = [
     "FORMS",
@@ -255,6 +258,9 @@ class ReleasedFrames:
         is_moved = len(self.selection.inputs) > 0
         if self.selection.passive or not is_moved or len(self.frames) <= most:
             return None
+        with IMPORT_LOCK:
+            from armillary.kinematics.frame_loop import FrameLoop  # of large cells
+
         try:
             return FrameLoop(
                 self.tree, self.frames, self.bases, self.selection, column=column

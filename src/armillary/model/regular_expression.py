@@ -28,11 +28,9 @@ MOST_STEPS: Final = EXPRESSION_STEPS.most
 literal = re.escape
 """Return the expression that matches just a text."""
 
+# Texts, which `re` compiles and keeps when they are first used: few cells have any.
 REPEAT: Final = r"[*+?][?+]?|\{(?:\d+(?:,\d*)?|,\d+)\}[?+]?"
-REPETITION: Final = re.compile(REPEAT)
-TOKEN: Final = re.compile(
-    rf"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?:|{REPEAT}|.", re.DOTALL
-)
+TOKEN: Final = rf"(?s:\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?:|{REPEAT}|.)"
 
 
 @dataclass
@@ -96,7 +94,7 @@ class Expression:
         """Return `choices` and `repetitions`."""
         choices, repetitions = 1.0, 0
         groups, last, before = [_Group()], _Group(), ""
-        for token in TOKEN.findall(self.text):
+        for token in re.findall(TOKEN, self.text):
             is_close, now = token == ")", _Group()
             if token in {"(", "(?:"}:
                 groups.append(_Group())
@@ -107,7 +105,7 @@ class Expression:
             elif token == "|":
                 groups[-1].alternatives += 1
                 groups[-1].varies = True
-            elif REPETITION.fullmatch(token):
+            elif re.fullmatch(REPEAT, token):
                 self._check_repetition(token, before, last)
                 choices *= 2.0 if token[0] == "?" else 1.0
                 repetitions += token[0] in "*+" or "," in token

@@ -28,7 +28,7 @@ from armillary.planning.edges import EdgeTests
 from armillary.planning.layout import CALL, GROUP, SETUP, STACK, TREE, WORK
 
 if TYPE_CHECKING:
-    from armillary.kernel.jit import Code
+    from armillary.kernel.code import Code
 
 __all__ = [
     "Found",
@@ -576,9 +576,10 @@ def _steps(n: int) -> Words:
 def _plans(kind: str, lanes: int) -> tuple[Callable[..., int], Code]:
     """Return the function of the native loop, and its code."""
     with forks.IMPORT_LOCK:
-        from armillary.kernel import compiler, jit  # they import LLVM
+        from armillary.kernel import compiler
+        from armillary.kernel.host import host
         from armillary.kernel.machine_type import real_of
-    machine = jit.host()
+    machine = host()
     real = real_of(np.dtype(kind).itemsize * 8, lanes)
     prover = compiler.native_reals(64).lanes
     parts = "planner", real.text, str(prover), machine.identity, _fingerprint()

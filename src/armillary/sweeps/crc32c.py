@@ -116,15 +116,16 @@ def compiled(has_instruction: bool | None = None) -> tuple[object, Any]:
         has one.
     """
     with IMPORT_LOCK:
-        from armillary.kernel import compiler, jit  # imports LLVM
+        from armillary.kernel import compiler
+        from armillary.kernel.host import host
 
-    host = jit.host()
+    machine = host()
     if has_instruction is None:
-        is_x86 = host.triple.startswith("x86_64")
-        has_instruction = is_x86 and "+sse4.2" in host.features.split(",")
+        is_x86 = machine.triple.startswith("x86_64")
+        has_instruction = is_x86 and "+sse4.2" in machine.features.split(",")
     text = (INSTRUCTION if has_instruction else _of_tables()) + LOOP
-    key = compiler.key_of("crc32c", text, host.identity)
-    code = compiler.loaded(key, host, lambda: text, 2)
+    key = compiler.key_of("crc32c", text, machine.identity)
+    code = compiler.loaded(key, machine, lambda: text, 2)
     prototype = ctypes.CFUNCTYPE(
         ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint32
     )

@@ -23,7 +23,7 @@ DECISION_LIMIT = 256
 QUESTION_LIMIT = 1_000_000
 SHARING_LIMIT = 64  # of paths; looking for what more of them share takes too long
 
-NUMPYS_WORDS = re.compile(
+NUMPYS_WORDS = (
     r"\bufunc\b|unorderable types|Cannot cast .* from dtype\('O'\)|"
     r"^'(float|int)' object has no attribute"
 )
@@ -322,8 +322,8 @@ def _with_nan(
 
 def _raised(error: Exception, explorer: _Explorer) -> TraceError:
     message = f"'{explorer.name}' raised {type(error).__name__}: {error}."
-    if isinstance(error, (TypeError, AttributeError)) and NUMPYS_WORDS.search(
-        str(error)
+    if isinstance(error, (TypeError, AttributeError)) and re.search(
+        NUMPYS_WORDS, str(error)
     ):
         message += (
             " NumPy cannot take this function of arrays that hold traced scalars, or "

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from armillary.disk_cache import cached_arrays
 from armillary.kernel import Kernel
 from armillary.kernel.compiler import emitter_fingerprint
-from armillary.kernel.jit import host
+from armillary.kernel.host import host
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import compile_pipeline
 from armillary.kernel.references import vectorize
