@@ -102,6 +102,11 @@ class Kernel:
         return self._native.tables
 
     @property
+    def called(self) -> object:
+        """Return what finds the pipelines that calls of its pipeline run, or None."""
+        return self._native.called
+
+    @property
     def operation_count(self) -> int:
         """Return the number of operations in its programs, each counted once."""
         return self._native.program.operation_count

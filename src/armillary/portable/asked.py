@@ -10,6 +10,8 @@ from typing import Any, Final, cast, final
 import numpy as np
 import numpy.typing as npt
 
+from armillary.collision.check import CollisionCheck, check_of
+from armillary.collision.check_stages import Question
 from armillary.control.controller import Controller
 from armillary.control.tasks import Frame
 from armillary.dynamics import questions as dynamics
@@ -102,7 +104,15 @@ OF_CELLS: Final[Mapping[str, tuple[Callable[..., AnyKernel], str]]] = {
     "bias_torque": (dynamics.bias_torque, "the forces without accelerations"),
 }
 OF_SOLVERS: Final = ("ik", "differential_ik")
-KINDS: Final = (*(f"{kind}:FRAME" for kind in (*OF_FRAMES, *OF_SOLVERS)), *OF_CELLS)
+OF_CHECKS: Final[Mapping[str, tuple[Question, str]]] = {
+    "check": ("touching", "whether links touch, or are nearer than {margin} m"),
+    "clearance": ("clearance", "the least distance of all pairs of links"),
+}
+KINDS: Final = (
+    *(f"{kind}:FRAME" for kind in (*OF_FRAMES, *OF_SOLVERS)),
+    *OF_CELLS,
+    *OF_CHECKS,
+)
 
 MEANINGS: Final[Mapping[str, str]] = {
     "q": "joint positions [m or rad]",
@@ -135,6 +145,16 @@ OF_SEARCH: Final = {
     "found": "1 where the target is met, else 0",
 }
 
+
+OF_ANSWERS: Final[Mapping[str, Mapping[str, str]]] = {
+    "check": {
+        "found": "0 free, 1 touching; 0.5 where rounding decides, or a number is NaN: "
+        "take that as touching"
+    },
+    "clearance": dict.fromkeys(
+        ("found", "least"), "the distance [m], below 0 where links overlap"
+    ),
+}
 
 STEP: Final = 0.001
 """How long the rates of differential inverse kinematics hold [s]."""
@@ -298,10 +318,14 @@ def _asked(
         return _of_differential(name, f"the rates of '{name}'", question)
     if isinstance(question, Controller):
         return _of_controller(name, question)
+    if isinstance(question, CollisionCheck):
+        return _of_check(name, "check", question, dtype)
+    if getattr(question, "__func__", None) is CollisionCheck.clearance:
+        return _of_check(name, "clearance", question.__self__, dtype)
     raise ModelError(
         f"{quote(name)} is {type(question).__name__}, which cannot be compiled; give a "
         "text such as fk:tool0, a kernel such as cell.fk(frame), a solver such as "
-        "cell.ik(frame), or a controller."
+        "cell.ik(frame), a controller, or a collision check."
     )
 
 
@@ -312,6 +336,8 @@ def _asked_by_text(
     if kind in OF_CELLS and not colon:
         ask, title = OF_CELLS[kind]
         return _of_kernel(name or kind, title, ask(cell, state=state, dtype=dtype))
+    if kind in OF_CHECKS and not colon:
+        return _of_check(name or kind, kind, check_of(cell, state), dtype)
     if kind not in OF_FRAMES and kind not in OF_SOLVERS:
         raise unknown("question", text, KINDS)
     if not frame:
@@ -342,6 +368,16 @@ def _of_kernel(name: str, title: str, kernel: Any) -> Asked:
     ports = whole.computation.inputs[: len(values)]
     bound = {port.name: v for port, v in zip(ports, values, strict=True)}
     return Asked(name=name, title=title, kernel=whole, bound=bound)
+
+
+def _of_check(
+    name: str, kind: str, check: CollisionCheck, dtype: np.dtype[Any]
+) -> Asked:
+    question, title = OF_CHECKS[kind]
+    asked = _of_kernel(name, title, check.kernel(question, dtype))
+    return replace(
+        asked, title=title.format(margin=check.margin), meanings=OF_ANSWERS[kind]
+    )
 
 
 def _of_differential(name: str, title: str, solver: DifferentialSolver) -> Asked:
