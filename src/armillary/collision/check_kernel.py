@@ -139,11 +139,12 @@ def whole_kernel(
     assert isinstance(pipeline, Pipeline)
     (found,) = pipeline.outputs
     last = trace(
-        lambda x: lesser(x, constant), name="least", outputs=("least",), **{found.name: ()}
+        lambda x: lesser(x, constant),
+        name="least",
+        outputs=("least",),
+        **{found.name: ()},
     )
-    whole = replace(
-        pipeline, stages=(*pipeline.stages, last), results=("least",)
-    )
+    whole = replace(pipeline, stages=(*pipeline.stages, last), results=("least",))
     code = compile_pipeline(whole, dtype=dtype, lanes=kernel.lanes)
     return code.bound(kernel.tables, callees_of(kernel))
 

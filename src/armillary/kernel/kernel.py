@@ -39,6 +39,7 @@ from armillary.kernel.general_binding import (
     objects_are_as_expected,
 )
 from armillary.kernel.general_entry import MOST_BATCH
+from armillary.kernel.gpu import call_on_gpu, is_on_gpu
 from armillary.kernel.native import Native, native_of, real_type
 from armillary.kernel.python_kernel import PythonKernel, PythonProgram
 from armillary.trace import Port, Program
@@ -134,7 +135,8 @@ class Kernel:
         """Compute the outputs of the program.
 
         Args:
-            inputs: An array for each input, shape (..., *input shape).
+            inputs: An array for each input, shape (..., *input shape). Of arrays on a
+                GPU, such as those of torch and CuPy, results are there, too.
             out: Where to write: an array, or a tuple of one for each output.
             threads: How many threads may share a large batch; by default as many as
                 the process may use, or the environment's `ARMILLARY_THREADS`.
@@ -144,9 +146,11 @@ class Kernel:
 
         Raises:
             ShapeError: An array has the wrong shape or type; the message says which.
-            KernelError: There is no such number of threads.
+            KernelError: There is no such number of threads; or see `gpu.call_on_gpu`.
         """
         native = self._native
+        if any(map(is_on_gpu, inputs)):
+            return call_on_gpu(self, inputs, out=out)
         arrays = as_inputs(native.program, inputs, native.dtype)
         batch = batch_shape(native.program, arrays)
         results = _results(native, out, batch)

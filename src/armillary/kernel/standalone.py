@@ -264,17 +264,23 @@ class _Block:
         parameters = {**dict.fromkeys(names, PTR), **more}
         return FunctionBuilder(name, result, exported=True, more=parameters)
 
-    def called(self, f: FunctionBuilder, row: Value | None = None) -> Value:
+    def called(
+        self, f: FunctionBuilder, row: Value | None = None, *, strides: bool = False
+    ) -> Value:
         """Call it for the rows from one on; return the lanes that it flags.
 
-        row: Which row is the first; by default that at the addresses themselves.
+        Args:
+            f: The function that does.
+            row: Which row is the first; by default that at the addresses themselves.
+            strides: Whether parameters say how many numbers rows of inputs are apart.
         """
         function, scalar = self.function, self.real.scalar
 
         def place(name: str, port: Port) -> Value:
             if row is None:
                 return f[name]
-            return f.element(f[name], scalar, row * port.size)
+            step = f[f"stride_{name}"] if strides and name[0] == "i" else port.size
+            return f.element(f[name], scalar, row * step)
 
         free = {port.name: k for k, port in enumerate(function.inputs)}
         arguments = [
@@ -349,7 +355,9 @@ def _entries(single: _Block, wide: _Block, address: Type) -> list[FunctionBuilde
 
 def _thread(block: _Block, declared: dict[str, str]) -> str:
     """Return the kernel of a GPU: its thread computes the row of its number, if any."""
-    f = block.begun(block.function.name, count=I64, result=VOID)
+    inputs = range(len(block.function.inputs))
+    strides = {f"stride_in{k}": I64 for k in inputs}
+    f = block.begun(block.function.name, result=VOID, count=I64, **strides)
     numbers: list[Value] = []
     for what in ("ctaid.x", "ntid.x", "tid.x"):
         name = f"@llvm.nvvm.read.ptx.sreg.{what}"
@@ -358,7 +366,7 @@ def _thread(block: _Block, declared: dict[str, str]) -> str:
     group, size, thread = numbers
     row = group * size + thread
     with f.when(row < f["count"]):
-        block.called(f, row)
+        block.called(f, row, strides=True)
     f.ret()
     return f.text.replace("define void", "define ptx_kernel void", 1)
 
