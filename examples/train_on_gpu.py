@@ -39,6 +39,6 @@ for _ in range(STEPS):
     steps.zero_grad()
     loss.backward()
     steps.step()
-    losses.append(float(loss))
+    losses.append(float(loss.detach()))
 print(f"on {PLACE}: loss {losses[0]:.3g} at first, {losses[-1]:.3g} at last")
 assert losses[-1] < 0.2 * losses[0]

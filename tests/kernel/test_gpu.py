@@ -1,8 +1,8 @@
 """Kernels on arrays of a GPU: the driver is one that runs their scalar code on the CPU.
 
 No GPU is needed. What the driver is given is what NVIDIA's would be: the text of PTX,
-blocks, threads, a stream, and where the arguments of a kernel lie. The last test runs on
-a GPU where there is one.
+blocks, threads, a stream, and where the arguments of a kernel lie. The last test runs
+on a GPU where there is one.
 """
 
 from __future__ import annotations

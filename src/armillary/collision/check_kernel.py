@@ -42,6 +42,7 @@ from armillary.kernel.pipeline_kernel import (
 from armillary.kernel.pipeline_records import PipelineRecords
 from armillary.kinematics.moving_links import MovingLinks
 from armillary.model.fields import kept
+from armillary.spatial.vector import Number
 from armillary.trace import Port, trace
 
 __all__ = [
@@ -138,12 +139,12 @@ def whole_kernel(
     pipeline = kernel.computation
     assert isinstance(pipeline, Pipeline)
     (found,) = pipeline.outputs
-    last = trace(
-        lambda x: lesser(x, constant),
-        name="least",
-        outputs=("least",),
-        **{found.name: ()},
-    )
+
+    def with_constant(value: Number) -> Number:
+        return lesser(value, constant)
+
+    ports = {found.name: found.shape}
+    last = trace(with_constant, name="least", outputs=("least",), **ports)
     whole = replace(pipeline, stages=(*pipeline.stages, last), results=("least",))
     code = compile_pipeline(whole, dtype=dtype, lanes=kernel.lanes)
     return code.bound(kernel.tables, callees_of(kernel))

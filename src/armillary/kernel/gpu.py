@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Protocol, final
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast, final
 
 import numpy as np
 import numpy.typing as npt
@@ -339,7 +339,9 @@ def _results(
 ) -> list[Any]:
     """Return the arrays to write to, in the order of the outputs."""
     if out is not None:
-        given = list(out) if isinstance(out, tuple) else [out]
+        given: list[Any] = (
+            list(cast("tuple[Any, ...]", out)) if isinstance(out, tuple) else [out]
+        )
         if len(given) != len(code.outputs):
             raise ShapeError(
                 f"out= needs {len(code.outputs)} arrays, not {len(given)}."

@@ -151,9 +151,8 @@ def _words(f: FunctionBuilder, callees: Callees, constants: set[bytes]) -> Value
     spans = callees.spans.astype("<i8")
     data = spans.tobytes()
     constants.add(data)
-    start = f.element(
-        Value(f, f"@{constant_name(data)}", PTR), I64, f["set"] * spans[0].size
-    )
+    of_sets = Value(f, f"@{constant_name(data)}", PTR)
+    start = f.element(of_sets, I64, f["set"] * spans[0].size)
     for k, records in own:
         data = records.tobytes()
         constants.add(data)

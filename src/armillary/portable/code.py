@@ -74,7 +74,7 @@ def code_files(
 def _of_threads(signatures: Sequence[Signature]) -> str:
     """Return what the kernels of a GPU compute, as comments of PTX."""
     lines = [
-        "Each kernel takes addresses on the GPU, of inputs, then of results, whose rows",
+        "Each kernel takes addresses on the GPU of inputs, then of results, whose rows",
         "follow each other; then, in 64 bits each, the number of rows, and for each",
         "input how many numbers it is from a row to the next: its size, or 0 where all",
         "rows share it. Each thread computes a row: start as many threads, or more, in",
