@@ -44,25 +44,28 @@ def figures() -> Iterator[Figure]:
     asks += ["inverse_dynamics", "forward_dynamics", "mass_matrix"]
     for dtype in (double, single):
         named = {f"k{k}": ask for k, ask in enumerate(asks) if dtype == double or k < 2}
-        for one in asked_of(robot.cell, named, state=None, dtype=dtype):
-            yield from _figures_of(torch, one, f"Panda {asks[int(one.name[1:])]}")
-    for one in asked_of(wrist, ["ik:tool0"], state=None, dtype=double):
-        yield from _figures_of(torch, one, "IRB 2400 ik, all branches", CLOSED)
+        for one in asked_of(robot.cell.workcell, named, state=None, dtype=dtype):
+            yield from _figures_of(
+                torch, robot.cell, one, f"Panda {asks[int(one.name[1:])]}"
+            )
+    for one in asked_of(wrist.workcell, ["ik:tool0"], state=None, dtype=double):
+        yield from _figures_of(torch, wrist, one, "IRB 2400 ik, all branches", CLOSED)
     spheres = import_module("benchmarks.collisions").cell_with(
         import_module("benchmarks.collisions").obstacles("spheres", 20)
     )
     for dtype, asked in ((single, CHECKS), (double, None)):
-        for one in asked_of(spheres, ["check"], state=None, dtype=dtype):
-            yield from _figures_of(torch, one, "arm in 59 spheres, check", asked)
+        for one in asked_of(spheres.workcell, ["check"], state=None, dtype=dtype):
+            yield from _figures_of(
+                torch, spheres, one, "arm in 59 spheres, check", asked
+            )
 
 
 def _figures_of(
-    torch: Any, asked: Asked, title: str, least: float | None = None
+    torch: Any, cell: arm.Cell, asked: Asked, title: str, least: float | None = None
 ) -> Iterator[Figure]:
     kernel, title = asked.kernel, f"{title}, {asked.kernel.dtype}"
     ports = kernel.computation.inputs
-    limits = np.full(7, -2.5), np.full(7, 2.5)
-    rows = asked.samples(np.random.default_rng(0), CHECKED, limits)
+    rows = asked.samples(np.random.default_rng(0), CHECKED, cell.limits)
     free = [port for port in ports if port.name not in asked.bound]
     on_gpu = {
         port.name: torch.tensor(np.ascontiguousarray(x), device="cuda")
