@@ -266,11 +266,25 @@ def test_results_go_where_out_says(cell: arm.Cell, cuda: CpuCuda):
 
 def test_a_check_with_its_tables_runs(cuda: CpuCuda):
     """Its calls choose by numbers, as in all code that holds no addresses."""
-    cell = arm.example("irb2400")
-    check = cell.collision()
+    rod = arm.shapes.Capsule(radius=0.1, length=1.0)
+    away = arm.Pose.translation(0.3, 0.0, 0.0)
+    slide = arm.joints.Prismatic(axis=(1, 0, 0), precursor=away)
+    links = [
+        arm.Link(name="a", collisions=[rod]),
+        arm.Link(
+            name="b",
+            parent="a",
+            joint=slide,
+            limits=arm.Limits(lower=-1.0, upper=1.0),
+            collisions=[rod],
+        ),
+    ]
+    cell = arm.Cell(manipulators=[arm.Manipulator(name="arm", links=links)])
+    check = cell.replace(rules=cell.rules.include("arm/a", "arm/b")).collision()
     kernel = check.kernel("touching", np.dtype(np.float64))
-    Q = np.random.default_rng(4).uniform(*cell.limits, (40, 6))
+    Q = np.linspace(-1.0, 1.0, 40)[:, np.newaxis]
     found = kernel(OnGpu(Q, cuda)).array
+    assert 0.0 < found.mean() < 1.0
     np.testing.assert_array_equal(found, check(Q))
 
 
