@@ -98,9 +98,9 @@ def _figures_of(
     copied = _seconds(torch, lambda: target.copy_(source))
     share, rate = copied / took, count / took
     is_enough = rate >= least if least else share >= BANDWIDTH or " fk" not in title
-    wish = f">= {least / 1e6:.0f} million/s" if least else f">= {BANDWIDTH:.0%}"
+    wanted_rate = f">= {least / 1e6:.0f} million/s" if least else f">= {BANDWIDTH:.0%}"
     got = f"{rate / 1e6:.0f} million/s, {share:.0%} of the bandwidth of a copy"
-    yield Figure(title, f"{took * 1e3:.3g} ms", "", wish, got, is_enough)
+    yield Figure(title, f"{took * 1e3:.3g} ms", "", wanted_rate, got, is_enough)
 
 
 def _arguments(asked: Asked, arrays: dict[str, Any]) -> list[Any]:

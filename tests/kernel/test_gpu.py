@@ -22,8 +22,8 @@ import pytest
 import armillary as arm
 from armillary.errors import ArmillaryError, KernelError, ShapeError
 from armillary.kernel import compile, gpu, gpu_driver
-from armillary.kernel.gpu import THREADS, GpuCode
-from armillary.kernel.gpu_driver import CudaDriver
+from armillary.kernel.gpu import THREADS
+from armillary.kernel.gpu_driver import CudaDriver, GpuCode
 from armillary.kernel.jit import Code, host, to_object
 from armillary.trace import trace
 

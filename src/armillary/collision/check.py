@@ -633,7 +633,12 @@ class CollisionCheck:
         return kernel(moving.interpreted(self.state, Q))
 
     def kernel(self, asked: Question, dtype: np.dtype[Any]) -> Kernel:
-        """Return one kernel of joint positions; see `check_kernel.whole_kernel`."""
+        """Return one kernel that answers alone; see `check_kernel.whole_kernel`.
+
+        Args:
+            asked: `touching` or `clearance`.
+            dtype: The type that it computes in.
+        """
         exact = self.is_exact
         return whole_kernel(self._placed, asked, self.margin, dtype, exact=exact)
 

@@ -36,7 +36,6 @@ from armillary.kernel import Kernel
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import (
     CompiledPipeline,
-    callees_of,
     compile_pipeline,
 )
 from armillary.kernel.pipeline_records import PipelineRecords
@@ -147,7 +146,7 @@ def whole_kernel(
     last = trace(with_constant, name="least", outputs=("least",), **ports)
     whole = replace(pipeline, stages=(*pipeline.stages, last), results=("least",))
     code = compile_pipeline(whole, dtype=dtype, lanes=kernel.lanes)
-    return code.bound(kernel.tables, callees_of(kernel))
+    return code.bound(kernel.tables, kernel.callees)
 
 
 @final

@@ -16,19 +16,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast, final
+from typing import Any, Final, Protocol, cast, final
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary import forks
 from armillary.errors import KernelError, ShapeError
+from armillary.kernel.arguments import Computation
+from armillary.kernel.gpu_driver import Driver, GpuCode, Launch, cuda_driver
 from armillary.trace import Port
 
-if TYPE_CHECKING:
-    from armillary.kernel.kernel import Kernel
-
-__all__ = ["Driver", "GpuCode", "Launch", "call_on_gpu", "gpu_code", "is_on_gpu"]
+__all__ = ["call_on_gpu", "gpu_code", "is_on_gpu"]
 
 Array = npt.NDArray[Any]
 
@@ -41,56 +40,27 @@ CUDA, CUDA_MANAGED, ROCM = 2, 13, 10
 """Kinds of devices, as DLPack numbers them."""
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class GpuCode:
-    """A kernel for GPUs.
+class Compiled(Protocol):
+    """What is asked of a `Kernel`."""
 
-    Attributes:
-        name: Of its entry.
-        ptx: The text that the driver compiles.
-        ir: The text that it is made of, which other machines can run, too.
-        inputs: What it takes.
-        outputs: What it returns.
-    """
-
-    name: str
-    ptx: str
-    ir: str
-    inputs: tuple[Port, ...]
-    outputs: tuple[Port, ...]
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
-    """How a kernel is started.
-
-    Attributes:
-        device: The number of the GPU.
-        blocks: The number of blocks of threads.
-        threads: The number of threads of a block.
-        arguments: Addresses of inputs and outputs, the number of rows, and for each
-            input how many numbers from one row to the next; 64 bits each.
-        stream: The handle of the stream.
-    """
-
-    device: int
-    blocks: int
-    threads: int
-    arguments: tuple[int, ...]
-    stream: int
-
-
-class Driver(Protocol):
-    """What is asked of the driver of GPUs."""
-
-    def device_of(self, address: int) -> int:
-        """Return the number of the GPU that an address lies on."""
+    @property
+    def computation(self) -> Computation:
+        """Return what it computes."""
         ...
 
-    def launch(self, code: GpuCode, launch: Launch) -> None:
-        """Start a kernel, which is loaded where it is not."""
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Return the type that it computes in."""
+        ...
+
+    @property
+    def tables(self) -> Mapping[str, Array]:
+        """Return the records of each table of a pipeline."""
+        ...
+
+    @property
+    def callees(self) -> tuple[Any, ...]:
+        """Return what the calls of a pipeline run."""
         ...
 
 
@@ -109,7 +79,7 @@ def is_on_gpu(value: Any) -> bool:
 
 
 def call_on_gpu(
-    kernel: Kernel,
+    kernel: Compiled,
     inputs: Sequence[Any],
     *,
     out: Any = None,
@@ -182,13 +152,11 @@ def call_on_gpu(
 
 
 def _driver() -> Driver:
-    from armillary.kernel.gpu_driver import cuda_driver
-
     return cuda_driver()
 
 
 @lru_cache(maxsize=256)
-def gpu_code(kernel: Kernel, bound: tuple[tuple[str, bytes], ...] = ()) -> GpuCode:
+def gpu_code(kernel: Compiled, bound: tuple[tuple[str, bytes], ...] = ()) -> GpuCode:
     """Return a kernel's code for GPUs, with some inputs as constants, by their bytes.
 
     Raises:
@@ -196,7 +164,6 @@ def gpu_code(kernel: Kernel, bound: tuple[tuple[str, bytes], ...] = ()) -> GpuCo
     """
     with forks.IMPORT_LOCK:  # what makes code
         from armillary.kernel.jit import to_assembly
-        from armillary.kernel.pipeline_kernel import callees_of
         from armillary.kernel.standalone import StandaloneFunction, standalone_module
         from armillary.kernel.targets import GPU, platform_of
     values = {name: np.frombuffer(data, kernel.dtype) for name, data in bound}
@@ -206,7 +173,7 @@ def gpu_code(kernel: Kernel, bound: tuple[tuple[str, bytes], ...] = ()) -> GpuCo
         kernel.computation,
         bound={name: value.reshape(shapes[name]) for name, value in values.items()},
         tables=kernel.tables,
-        callees=callees_of(kernel),
+        callees=kernel.callees,
     )
     platform = platform_of(GPU)
     ir = standalone_module([function], kernel.dtype.itemsize * 8, platform)
@@ -215,7 +182,7 @@ def gpu_code(kernel: Kernel, bound: tuple[tuple[str, bytes], ...] = ()) -> GpuCo
     return GpuCode(function.name, ptx, ir, function.inputs, outputs)
 
 
-def _constant(port: Port, value: Any, kernel: Kernel) -> Array:
+def _constant(port: Port, value: Any, kernel: Compiled) -> Array:
     """Return an input that is not on a GPU: numbers for all rows."""
     array = np.asarray(value)
     if array.shape != port.shape or array.dtype.kind not in "fiub":

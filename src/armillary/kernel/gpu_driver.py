@@ -7,14 +7,15 @@ it another one, which runs the same kernels on the CPU.
 from __future__ import annotations
 
 import ctypes
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import Any, Final, final
+from typing import Any, Final, Protocol, final
 
 from armillary.errors import KernelError
-from armillary.kernel.gpu import Driver, GpuCode, Launch
+from armillary.trace import Port
 
-__all__ = ["CudaDriver", "cuda_driver"]
+__all__ = ["CudaDriver", "Driver", "GpuCode", "Launch", "cuda_driver"]
 
 INSTALL: Final = "Kernels on a GPU need its bindings: pip install armillary[gpu]."
 
@@ -29,6 +30,59 @@ MEANINGS: Final = {
     "CUDA_ERROR_ILLEGAL_ADDRESS": "an array is gone, or another kernel has failed",
 }
 """What errors mean here, by the names of the driver."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class GpuCode:
+    """A kernel for GPUs.
+
+    Attributes:
+        name: Of its entry.
+        ptx: The text that the driver compiles.
+        ir: The text that it is made of, which other machines can run, too.
+        inputs: What it takes.
+        outputs: What it returns.
+    """
+
+    name: str
+    ptx: str
+    ir: str
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """How a kernel is started.
+
+    Attributes:
+        device: The number of the GPU.
+        blocks: The number of blocks of threads.
+        threads: The number of threads of a block.
+        arguments: Addresses of inputs and outputs, the number of rows, and for each
+            input how many numbers from one row to the next; 64 bits each.
+        stream: The handle of the stream.
+    """
+
+    device: int
+    blocks: int
+    threads: int
+    arguments: tuple[int, ...]
+    stream: int
+
+
+class Driver(Protocol):
+    """What is asked of the driver of GPUs."""
+
+    def device_of(self, address: int) -> int:
+        """Return the number of the GPU that an address lies on."""
+        ...
+
+    def launch(self, code: GpuCode, launch: Launch) -> None:
+        """Start a kernel, which is loaded where it is not."""
+        ...
 
 
 @cache
@@ -47,7 +101,7 @@ def cuda_driver() -> Driver:
 
 @final
 class CudaDriver:
-    """The calls that kernels need; see `gpu.Driver`."""
+    """The calls that kernels need; see `Driver`."""
 
     def __init__(self, cuda: Any) -> None:
         """Start the driver, unless that is done.

@@ -103,9 +103,9 @@ class Kernel:
         return self._native.tables
 
     @property
-    def called(self) -> object:
-        """Return what finds the pipelines that calls of its pipeline run, or None."""
-        return self._native.called
+    def callees(self) -> tuple[Any, ...]:
+        """Return what calls of its pipeline run, see `pipeline_kernel.Callees`."""
+        return getattr(self._native.called, "callees", ())
 
     @property
     def operation_count(self) -> int:

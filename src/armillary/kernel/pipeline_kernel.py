@@ -42,7 +42,6 @@ __all__ = [
     "Callees",
     "CompiledPipeline",
     "KernelByRecord",
-    "callees_of",
     "check_calls",
     "columns_code",
     "compile_pipeline",
@@ -390,12 +389,6 @@ def _restored(
         for name, records in tables.items()
     }
     return compile_pipeline(pipeline, dtype=dtype, lanes=requested or None)(given)
-
-
-def callees_of(kernel: Kernel) -> tuple[Callees, ...]:
-    """Return what the calls of a kernel's pipeline run."""
-    finder = kernel.called
-    return finder.callees if isinstance(finder, _CalleeFinder) else ()
 
 
 @lru_cache(maxsize=64)

@@ -43,10 +43,10 @@ from armillary.kernel.machine_type import (
 )
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_code import TABLE, pipeline_code
-from armillary.kernel.pipeline_kernel import Callees
 from armillary.kernel.stages import calls_in
 from armillary.kernel.standalone_calls import (
     GLOBAL,
+    Callees,
     constant_name,
     dispatch_code,
     numbered_tables,

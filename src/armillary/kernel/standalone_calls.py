@@ -13,7 +13,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, final
+from typing import Any, Final, Protocol, final
 
 import numpy as np
 import numpy.typing as npt
@@ -24,11 +24,11 @@ from armillary.kernel.builder import FunctionBuilder, Value
 from armillary.kernel.machine_type import I64, PTR, Type, bits_of_lanes
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_code import TABLE, column_code
-from armillary.kernel.pipeline_kernel import Callees
 from armillary.kernel.stages import calls_in
 
 __all__ = [
     "GLOBAL",
+    "Callees",
     "DispatchCode",
     "constant_name",
     "dispatch_code",
@@ -38,7 +38,30 @@ __all__ = [
 Array = npt.NDArray[Any]
 
 GLOBAL: Final = re.compile(r"@(?!llvm\.)([\w.]+)")
-"""A name in a module that is no function of LLVM."""
+"""A name in a module, except those of functions of LLVM."""
+
+
+class Callees(Protocol):
+    """What is asked of `pipeline_kernel.Callees`."""
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """Return what is called."""
+        ...
+
+    @property
+    def tables(self) -> Mapping[str, Array]:
+        """Return the records of its tables, of all sets."""
+        ...
+
+    @property
+    def spans(self) -> npt.NDArray[np.int64]:
+        """Return the first record and the count of each set, (sets, tables, 2)."""
+        ...
+
+    def sets_of(self, codes: Array) -> npt.NDArray[np.int64]:
+        """Return of which of its sets codes are, else -1: (n, 2) -> (n,)."""
+        ...
 
 
 def constant_name(data: bytes) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from armillary.kernel.c_source import c_source
 from armillary.kernel.jit import to_assembly, to_object
 from armillary.kernel.object_file import archive, for_any_float_abi
-from armillary.kernel.pipeline_kernel import callees_of
 from armillary.kernel.standalone import (
     StandaloneFunction,
     software_fma,
@@ -45,7 +44,7 @@ def code_files(
             each.kernel.computation,
             bound=each.bound,
             tables=each.kernel.tables,
-            callees=callees_of(each.kernel),
+            callees=each.kernel.callees,
         )
         for each in asked
     ]
