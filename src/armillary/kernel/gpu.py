@@ -23,11 +23,11 @@ import numpy.typing as npt
 
 from armillary import forks
 from armillary.errors import KernelError, ShapeError
-from armillary.kernel.arguments import Computation
+from armillary.kernel.arguments import Computation, is_on_gpu
 from armillary.kernel.gpu_driver import Driver, GpuCode, Launch, cuda_driver
 from armillary.trace import Port
 
-__all__ = ["call_on_gpu", "gpu_code", "is_on_gpu"]
+__all__ = ["call_on_gpu", "gpu_code"]
 
 Array = npt.NDArray[Any]
 
@@ -35,9 +35,6 @@ THREADS: Final = 128
 """Threads of a block: rows that share a processor of the GPU."""
 
 MOST_BLOCKS: Final = 2**31 - 1
-
-CUDA, CUDA_MANAGED, ROCM = 2, 13, 10
-"""Kinds of devices, as DLPack numbers them."""
 
 
 class Compiled(Protocol):
@@ -62,20 +59,6 @@ class Compiled(Protocol):
     def callees(self) -> tuple[Any, ...]:
         """Return what the calls of a pipeline run."""
         ...
-
-
-def is_on_gpu(value: Any) -> bool:
-    """Return whether an argument of a call is an array on a GPU."""
-    if isinstance(value, np.ndarray | list | tuple | float | int):
-        return False
-    where = getattr(value, "__dlpack_device__", None)
-    if where is None:
-        return hasattr(value, "__cuda_array_interface__")
-    try:
-        kind, _ = where()
-    except Exception:
-        return False
-    return int(kind) in (CUDA, CUDA_MANAGED, ROCM)
 
 
 def call_on_gpu(

@@ -28,6 +28,7 @@ from armillary.kernel.arguments import (
     as_inputs,
     batch_shape,
     described,
+    is_on_gpu,
     spread_out,
     ufunc_signature,
 )
@@ -39,7 +40,6 @@ from armillary.kernel.general_binding import (
     objects_are_as_expected,
 )
 from armillary.kernel.general_entry import MOST_BATCH
-from armillary.kernel.gpu import call_on_gpu, is_on_gpu
 from armillary.kernel.native import Native, native_of, real_type
 from armillary.kernel.python_kernel import PythonKernel, PythonProgram
 from armillary.trace import Port, Program
@@ -150,6 +150,8 @@ class Kernel:
         """
         native = self._native
         if any(map(is_on_gpu, inputs)):
+            from armillary.kernel.gpu import call_on_gpu
+
             return call_on_gpu(self, inputs, out=out)
         arrays = as_inputs(native.program, inputs, native.dtype)
         batch = batch_shape(native.program, arrays)

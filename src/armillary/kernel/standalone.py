@@ -46,7 +46,7 @@ from armillary.kernel.pipeline_code import TABLE, pipeline_code
 from armillary.kernel.stages import calls_in
 from armillary.kernel.standalone_calls import (
     GLOBAL,
-    Callees,
+    CalledCode,
     constant_name,
     dispatch_code,
     numbered_tables,
@@ -84,7 +84,7 @@ class StandaloneFunction:
     computation: Program | Pipeline
     bound: Mapping[str, Array]
     tables: Mapping[str, Array]
-    callees: tuple[Callees, ...] = ()
+    callees: tuple[CalledCode, ...] = ()
 
     @classmethod
     def of(
@@ -94,7 +94,7 @@ class StandaloneFunction:
         *,
         bound: Mapping[str, npt.ArrayLike] | None = None,
         tables: Mapping[str, Array] | None = None,
-        callees: Sequence[Callees] = (),
+        callees: Sequence[CalledCode] = (),
     ) -> StandaloneFunction:
         """Return a function, checked.
 
@@ -233,7 +233,7 @@ class _Block:
             )
 
     def _add_callees(
-        self, computation: Program | Pipeline, callees: Sequence[Callees]
+        self, computation: Program | Pipeline, callees: Sequence[CalledCode]
     ) -> None:
         assert isinstance(computation, Pipeline)
         made = dispatch_code(computation, callees, self.real, self.prefix)

@@ -28,7 +28,7 @@ from armillary.kernel.stages import calls_in
 
 __all__ = [
     "GLOBAL",
-    "Callees",
+    "CalledCode",
     "DispatchCode",
     "constant_name",
     "dispatch_code",
@@ -41,7 +41,7 @@ GLOBAL: Final = re.compile(r"@(?!llvm\.)([\w.]+)")
 """A name in a module, except those of functions of LLVM."""
 
 
-class Callees(Protocol):
+class CalledCode(Protocol):
     """What is asked of `pipeline_kernel.Callees`."""
 
     @property
@@ -70,7 +70,7 @@ def constant_name(data: bytes) -> str:
 
 
 def numbered_tables(
-    pipeline: Pipeline, tables: Mapping[str, Array], callees: Sequence[Callees]
+    pipeline: Pipeline, tables: Mapping[str, Array], callees: Sequence[CalledCode]
 ) -> dict[str, Array]:
     """Return the records of tables with numbers of callees in place of addresses."""
     made = dict(tables)
@@ -108,7 +108,7 @@ class DispatchCode:
 
 
 def dispatch_code(
-    pipeline: Pipeline, callees: Sequence[Callees], real: Type, prefix: str
+    pipeline: Pipeline, callees: Sequence[CalledCode], real: Type, prefix: str
 ) -> DispatchCode:
     """Return the function `{prefix}callees` of a pipeline, and what it calls.
 
@@ -124,7 +124,7 @@ def dispatch_code(
     call, *_ = calls_in(pipeline.stages)
     declared: dict[str, str] = {}
     texts: dict[str, str] = {}
-    # Callees of one pipeline, with different tables, share its code.
+    # CalledCode of one pipeline, with different tables, share its code.
     entries: dict[Pipeline, str] = {}
     for each in callees:
         if each.pipeline in entries:
@@ -161,7 +161,7 @@ def dispatch_code(
     return DispatchCode((*texts.values(), f.text), declared, frozenset(constants))
 
 
-def _words(f: FunctionBuilder, callees: Callees, constants: set[bytes]) -> Value:
+def _words(f: FunctionBuilder, callees: CalledCode, constants: set[bytes]) -> Value:
     """Return where the words of the tables of a set are, made on the stack."""
     own = [
         (k, records)
