@@ -48,6 +48,7 @@ GROUPS = {
     "sizes": "sizes",
     "sweeps": "sweeps",
     "targets": "targets",
+    "gpu": "gpu",
     "viewer": "viewer",
 }
 REPORTS = {

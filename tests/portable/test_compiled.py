@@ -129,6 +129,84 @@ def test_rates_and_steps_of_controllers_are_compiled(cell: arm.Cell, tmp_path: P
     assert arm.RateReason.INVALID not in reasons
 
 
+@pytest.fixture(scope="module")
+def posts() -> arm.Cell:
+    """Two links that turn among posts, all of them capsules."""
+
+    def rod(x: float, turn: float, y: float = 0.0) -> arm.shapes.Capsule:
+        pose = arm.Pose.translation(x, y, 0.0) @ arm.Pose.rotation_y(turn)
+        return arm.shapes.Capsule(radius=0.08, length=0.4, pose=pose)
+
+    turn = arm.joints.Revolute(axis=(0, 0, 1))
+    on = arm.joints.Revolute(
+        axis=(0, 0, 1), precursor=arm.Pose.translation(0.6, 0.0, 0.0)
+    )
+    limits = arm.Limits(lower=-2.8, upper=2.8)
+    links = [
+        arm.Link(name="base", collisions=[rod(-0.6, 0.0)]),
+        arm.Link(
+            name="a",
+            parent="base",
+            joint=turn,
+            limits=limits,
+            collisions=[rod(0.3, 1.5)],
+        ),
+        arm.Link(
+            name="b", parent="a", joint=on, limits=limits, collisions=[rod(0.3, 1.2)]
+        ),
+    ]
+    post = [arm.Link(name="post", collisions=[rod(0.0, 0.0, 0.9)])]
+    both = [
+        arm.Manipulator(name="arm", links=links),
+        arm.Manipulator(name="posts", links=post),
+    ]
+    cell = arm.Cell(manipulators=both)
+    return cell.replace(rules=cell.rules.include_self("arm"))
+
+
+@needs_gcc
+@pytest.mark.parametrize("target", ["host", "c99"])
+def test_collision_checks_are_compiled_with_what_they_call(
+    posts: arm.Cell, tmp_path: Path, target: str
+):
+    """Records of calls have numbers of code, where those here have addresses."""
+    check = posts.collision(margin=0.02)
+    ask = {"near": check, "far": check.clearance}
+    posts.compile_to(tmp_path, ask=ask, target=target, name="lab")
+    errors = errors_of(ran(tmp_path, "lab", "gcc", "-O1"))
+    assert len(errors) == 4
+    assert max(errors) <= (0.0 if target == "host" else 1e-14)
+    # The numbers of the self-test are those of the check.
+    text = (tmp_path / "lab_test.c").read_text()
+    q, found, far_q, far = (
+        np.array([float(x) for x in rows.split(",")])
+        for rows in re.findall(
+            r"lab_(?:near|far)_p\d\[\d+\] = \{(.*?)\};", text, re.DOTALL
+        )
+    )
+    np.testing.assert_array_equal(found == 1.0, check(q.reshape(-1, 2)))
+    assert 0 < found.sum() < len(found)
+    np.testing.assert_allclose(far, check.clearance(far_q.reshape(-1, 2)), atol=1e-12)
+
+
+def test_checks_that_cannot_answer_alone_are_refused(posts: arm.Cell, tmp_path: Path):
+    with pytest.raises(KernelError, match="not known well enough in float32"):
+        posts.compile_to(tmp_path, ask=["clearance"], dtype="float32", name="lab")
+    still = arm.Cell(manipulators=[posts.manipulators[1]])
+    with pytest.raises(KernelError, match="no pair of links moves"):
+        still.compile_to(tmp_path, ask=["check"], name="lab")
+
+
+@needs_gcc
+@pytest.mark.thorough
+def test_a_controller_that_avoids_is_compiled(posts: arm.Cell, tmp_path: Path):
+    step = posts.controller(
+        arm.tasks.Posture(), avoid=posts.collision(margin=0.01), rate=1000.0
+    )
+    posts.compile_to(tmp_path, ask={"step": step}, name="lab")
+    assert max(errors_of(ran(tmp_path, "lab"))) == 0.0
+
+
 def test_what_one_kernel_does_not_compute_is_refused(cell: arm.Cell, tmp_path: Path):
     avoiding = cell.controller(
         arm.tasks.Frame("tool0"), avoid=cell.collision(), torque=True
@@ -253,6 +331,16 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"ask": ["fk:irb2400/tool0"]}, ModelError, "name=fk:irb2400/tool0"),
     ({"ask": ["fk:tool0", "fk:tool0"]}, ModelError, "Two questions have the name"),
     ({"ask": {"double": "fk:tool0"}}, ModelError, "cannot be a name in C"),
+    ({"ask": ["f_rows=fk:tool0", "f=fk:tool0"]}, ModelError, "name 'f_rows', or func"),
+    ({"ask": ["f=fk:tool0", "f_x2_b=fk:tool0"]}, ModelError, "name 'f_x2_b', or func"),
+    ({"ask": ["lower=fk:tool0"]}, ModelError, "'irb2400_lower' has another meaning"),
+    ({"ask": ["ptr=fk:tool0"], "name": "load"}, ModelError, "'load_ptr' has another"),
+    ({"ask": ["JOINTS=fk:tool0"], "name": "LAB"}, ModelError, "'LAB_JOINTS' has"),
+    ({"ask": None}, ModelError, "takes a list of questions, not None"),
+    ({"ask": [3]}, ModelError, "lists texts such as fk:tool0, not 3"),
+    ({"ask": {3: "fk:tool0"}}, ModelError, "name of a question is a text, not 3"),
+    ({"ask": ["fk:tool0"], "name": 3}, ModelError, "3 cannot be the name"),
+    ({"ask": ["fk:tool0"], "name": "a" * 64}, ModelError, "at most 63 letters"),
     ({"ask": {"f": 3}}, ModelError, "int, which cannot be compiled"),
     ({"ask": ["fk:tool0"], "name": "1st"}, ModelError, "identifier of C"),
     ({"ask": ["fk:tool0"], "target": "vax"}, UnknownName, "no target named 'vax'"),
@@ -282,6 +370,12 @@ def test_files_in_the_way_are_kept(cell: arm.Cell, tmp_path: Path):
     assert [x.name for x in tmp_path.iterdir()] == ["irb2400.h"]
     cell.compile_to(tmp_path, ask=["fk:tool0"], overwrite=True)
     assert "irb2400_fk_tool0" in (tmp_path / "irb2400.h").read_text()
+    (tmp_path / "irb2400.h").unlink()
+    (tmp_path / "irb2400.h").mkdir()
+    with pytest.raises(ModelError, match="cannot be written to"):
+        cell.compile_to(tmp_path, ask=["fk:tool0"], overwrite=True)
+    (tmp_path / "irb2400.h").rmdir()
+    (tmp_path / "irb2400.h").write_text("a file")
     with pytest.raises(ModelError, match="cannot be made"):
         cell.compile_to(tmp_path / "irb2400.h" / "x", ask=["fk:tool0"])
 

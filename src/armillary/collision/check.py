@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.check_kernel import check_records
+from armillary.collision.check_kernel import check_records, whole_kernel
 from armillary.collision.check_options import CheckOptions
 from armillary.collision.check_stages import UNDECIDED, Question
 from armillary.collision.check_tables import CheckTables
@@ -631,6 +631,16 @@ class CollisionCheck:
             with np.errstate(over="ignore"):
                 return kernel(Q.astype(kernel.dtype, copy=False))
         return kernel(moving.interpreted(self.state, Q))
+
+    def kernel(self, asked: Question, dtype: np.dtype[Any]) -> Kernel:
+        """Return one kernel that answers alone; see `check_kernel.whole_kernel`.
+
+        Args:
+            asked: `touching` or `clearance`.
+            dtype: The type that it computes in.
+        """
+        exact = self.is_exact
+        return whole_kernel(self._placed, asked, self.margin, dtype, exact=exact)
 
     def _kernel(self, asked: Question) -> Kernel:
         """Return the kernel of a question, which this caches."""

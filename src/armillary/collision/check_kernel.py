@@ -7,13 +7,18 @@ for; all else is in records, so that another state, margin or rules compile noth
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.check_stages import Question, check_pipeline, compiled
+from armillary.collision.check_stages import (
+    Question,
+    check_pipeline,
+    compiled,
+    lesser,
+)
 from armillary.collision.check_tables import WHOLE, CheckTables, RecordsBehind
 from armillary.collision.columns import (
     RECORDS_OF_SHAPES,
@@ -25,12 +30,19 @@ from armillary.collision.columns import (
 from armillary.collision.distance.pair_kernel import ValueAsked
 from armillary.collision.pair_records import Changes, Tables, records_of
 from armillary.collision.placed_pairs import Called, PlacedPairs
-from armillary.collision.precision import Precision
-from armillary.kernel.pipeline_kernel import CompiledPipeline
+from armillary.collision.precision import Precision, double_precision, precision_of
+from armillary.errors import KernelError
+from armillary.kernel import Kernel
+from armillary.kernel.pipeline import Pipeline
+from armillary.kernel.pipeline_kernel import (
+    CompiledPipeline,
+    compile_pipeline,
+)
 from armillary.kernel.pipeline_records import PipelineRecords
 from armillary.kinematics.moving_links import MovingLinks
 from armillary.model.fields import kept
-from armillary.trace import Port
+from armillary.spatial.vector import Number
+from armillary.trace import Port, trace
 
 __all__ = [
     "check_records",
@@ -39,6 +51,7 @@ __all__ = [
     "moved_records",
     "shape_records",
     "sphere_records",
+    "whole_kernel",
 ]
 
 Array = npt.NDArray[np.float64]
@@ -74,6 +87,66 @@ def check_records(
         code, columns_of(moving, room), room, asked, margin, precision
     )
     return records_of(question, pairs).records
+
+
+def whole_kernel(
+    pairs: PlacedPairs,
+    asked: Question,
+    margin: float,
+    dtype: np.dtype[Any],
+    *,
+    exact: bool = False,
+) -> Kernel:
+    """Return the kernel of a question with nothing behind it, for code elsewhere.
+
+    Its answers are those of `Question`, with what moves together counted, too.
+
+    Args:
+        pairs: The pairs of a check.
+        asked: The question.
+        margin: What is nearer touches [m].
+        dtype: What it computes in.
+        exact: Whether meshes are treated by their triangles.
+
+    Raises:
+        KernelError: It cannot answer alone, or not in this type.
+    """
+    fault = ""
+    if exact:
+        fault = "its triangles are asked in Python; make it without exact=True"
+    elif not pairs.moving.is_compiled:
+        fault = "a script of this cell runs in Python only"
+    elif not len(pairs.tables.links):
+        fault = "no pair of links moves against each other"
+    elif asked == "touching" and not pairs.are_apart(margin):
+        fault = "shapes that move together touch, whatever joint positions are"
+    if fault:
+        raise KernelError(f"The collision check cannot be compiled: {fault}.")
+    precision = double_precision(pairs)
+    if dtype != precision.dtype:
+        precision = precision_of(pairs)
+        if precision.dtype != dtype or asked == "clearance":
+            raise KernelError(
+                f"Distances of this cell are not known well enough in {dtype}; compile "
+                "the collision check with dtype=float64."
+            )
+    kernel = check_records(pairs, asked, margin, precision).kernel()
+    constant = pairs.constant
+    if asked == "touching" or not constant < np.inf:
+        return kernel
+    # Of what moves together the distance is known now.
+    pipeline = kernel.computation
+    assert isinstance(pipeline, Pipeline)
+    (found,) = pipeline.outputs
+
+    def with_constant(value: Number) -> Number:
+        return lesser(value, constant)
+
+    ports = {found.name: found.shape}
+    last = trace(with_constant, name="least", outputs=("least",), **ports)
+    whole = replace(pipeline, stages=(*pipeline.stages, last), results=("least",))
+    code = compile_pipeline(whole, dtype=dtype, lanes=kernel.lanes)
+    return code.bound(kernel.tables, kernel.callees)
 
 
 @final

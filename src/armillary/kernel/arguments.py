@@ -45,6 +45,24 @@ class Computation(Protocol):
         ...
 
 
+CUDA, CUDA_MANAGED, ROCM = 2, 13, 10
+"""Kinds of devices, as DLPack numbers them."""
+
+
+def is_on_gpu(value: Any) -> bool:
+    """Return whether an argument of a call is an array on a GPU."""
+    if isinstance(value, np.ndarray | list | tuple | float | int):
+        return False
+    where = getattr(value, "__dlpack_device__", None)
+    if where is None:
+        return hasattr(value, "__cuda_array_interface__")
+    try:
+        kind, _ = where()
+    except Exception:
+        return False
+    return int(kind) in (CUDA, CUDA_MANAGED, ROCM)
+
+
 def ufunc_signature(program: Computation, *more: Port) -> str:
     """Return NumPy's generalised signature, such as `(7)->(4,4)`, with more inputs."""
 

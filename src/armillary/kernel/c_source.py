@@ -115,6 +115,7 @@ FUSED: Final = """\
 ASSIGNED: Final = re.compile(r"  (?:%(\w+) = )?(\w+) (.*)$")
 FUNCTION: Final = re.compile(r"define (internal )?(.+?) @([\w.]+)\((.*?)\) .*\{$")
 CONSTANT: Final = re.compile(r'@(\w+) = internal constant \[\d+ x i8\] c"(.*)", align')
+DEFINED: Final = re.compile(r"(\w+)\(")
 BYTE: Final = re.compile(r"\\([0-9A-F]{2})")
 
 
@@ -147,12 +148,19 @@ def c_source(
         KernelError: An instruction has no form in C.
     """
     lines = module.splitlines()
-    parts = [HEAD, *_memory_functions()]
+    body = "\n".join([*_constants(lines), *_functions(lines, prototypes), ""])
     for name, text in fused.items():
-        software = "\n".join(_functions(text.splitlines(), {}))
-        parts.append(FUSED.format(f=name.removeprefix("exact_fma"), software=software))
-    parts += _constants(lines)
-    return "\n".join([*parts, *_functions(lines, prototypes), ""])
+        software = ""
+        if f"{name.replace('exact_fma', 'EXACT_FMA')}(" in body:
+            software = "\n".join(_functions(text.splitlines(), {}))
+        made = FUSED.format(f=name.removeprefix("exact_fma"), software=software)
+        body = f"{made}\n{body}"
+    # Compilers warn of functions that nothing calls; later ones call earlier ones.
+    for text in reversed([*_memory_functions()]):
+        name = DEFINED.findall(text)[0]
+        if f"{name}(" in body:
+            body = f"{text}\n{body}"
+    return f"{HEAD}\n{body}"
 
 
 def _memory_functions() -> Iterator[str]:

@@ -28,6 +28,7 @@ from armillary.kernel.arguments import (
     as_inputs,
     batch_shape,
     described,
+    is_on_gpu,
     spread_out,
     ufunc_signature,
 )
@@ -102,6 +103,11 @@ class Kernel:
         return self._native.tables
 
     @property
+    def callees(self) -> tuple[Any, ...]:
+        """Return what calls of its pipeline run, see `pipeline_kernel.Callees`."""
+        return getattr(self._native.called, "callees", ())
+
+    @property
     def operation_count(self) -> int:
         """Return the number of operations in its programs, each counted once."""
         return self._native.program.operation_count
@@ -129,7 +135,8 @@ class Kernel:
         """Compute the outputs of the program.
 
         Args:
-            inputs: An array for each input, shape (..., *input shape).
+            inputs: An array for each input, shape (..., *input shape). Of arrays on a
+                GPU, such as those of torch and CuPy, results are there, too.
             out: Where to write: an array, or a tuple of one for each output.
             threads: How many threads may share a large batch; by default as many as
                 the process may use, or the environment's `ARMILLARY_THREADS`.
@@ -139,9 +146,13 @@ class Kernel:
 
         Raises:
             ShapeError: An array has the wrong shape or type; the message says which.
-            KernelError: There is no such number of threads.
+            KernelError: There is no such number of threads; or see `gpu.call_on_gpu`.
         """
         native = self._native
+        if any(map(is_on_gpu, inputs)):
+            from armillary.kernel.gpu import call_on_gpu
+
+            return call_on_gpu(self, inputs, out=out)
         arrays = as_inputs(native.program, inputs, native.dtype)
         batch = batch_shape(native.program, arrays)
         results = _results(native, out, batch)

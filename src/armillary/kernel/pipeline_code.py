@@ -60,17 +60,21 @@ NUMBER: Final[tuple[int, ...]] = ()
 """The shape of a column of one number."""
 
 
-def pipeline_code(pipeline: Pipeline, real: Type) -> tuple[list[FunctionBuilder], int]:
-    """Return @block(ptr in..., ptr out..., ptr scratch, ptr tables) of a pipeline.
+def pipeline_code(
+    pipeline: Pipeline, real: Type, *, dispatcher: str = ""
+) -> tuple[list[FunctionBuilder], int]:
+    """Return @block(ptr in..., ptr out..., ptr scratch, ptr tables), and its scratch.
 
-    real: The type of a vector, with a lane for each row.
-
-    Returns:
-        The function, behind those that it calls, and its scratch [bytes].
+    Args:
+        pipeline: What it computes, behind what it calls; its scratch is in bytes.
+        real: The type of a vector, with a lane for each row.
+        dispatcher: The function that runs what a `Call` chooses, where records have
+            numbers in place of addresses: those are its last arguments.
     """
     code = _PipelineCode(
         pipeline, real, "block", dict.fromkeys(("scratch", "tables"), PTR)
     )
+    code.dispatcher = dispatcher
     read_rows(code.f, real, pipeline.inputs, code.columns)
     code.stages(pipeline.stages, None)
     write_rows(code.f, real, pipeline.outputs, code.columns)
@@ -128,6 +132,7 @@ class _PipelineCode:
         # Lanes that any program flagged; all their stages are computed again.
         self.flags = f.variable(self.bits, 0)
         self.called_functions: list[FunctionBuilder] = []
+        self.dispatcher = ""
         self.scratch = 0
         self.programs: dict[Program, tuple[str, int]] = {}  # that are functions
         self.dense_names: dict[tuple[Dense, tuple[int, ...]], str] = {}
@@ -181,8 +186,6 @@ class _PipelineCode:
     def align(self) -> int:
         """Return what the address of a vector is a multiple of [bytes]."""
         return aligned(self.real)
-
-    # stages
 
     def stages(self, stages: Sequence[Stage], active: Mask) -> None:
         """Write stages; lanes that are not active may compute anything."""
@@ -373,12 +376,16 @@ class _PipelineCode:
             first, count = self.range(stage.within)
             end = first + count
         around = self.fields
+        # Programs find fields by name, before columns. One record needs no loop.
+        if table.is_single and not (stage.within or stage.active or stage.near):
+            self.fields = around | {x.name: (x, layout, records) for x in table.fields}
+            self.stages(stage.stages, active)
+            self.fields = around
+            return
         with self.unless_ended(stage, active), self.numbers(stage, first, end) as found:
             k, loop = found
             record = f.address(records, k * layout.bytes)
-            # Programs find fields by name, before columns.
-            inner = {field.name: (field, layout, record) for field in table.fields}
-            self.fields = {**around, **inner}
+            self.fields = around | {x.name: (x, layout, record) for x in table.fields}
             if stage.together:
                 self.ending.append((loop, stage.active, active))
                 self.stages(stage.stages, active)
@@ -509,8 +516,6 @@ class _PipelineCode:
             for element, (base, k) in targets.items():
                 self.store(is_nan.select(nothing, values[element]), base, k)
 
-    # programs
-
     def program(self, program: Program, active: Mask) -> None:
         if len(program.instructions) <= INLINE:
             flagged = self.inlined(program, active)
@@ -528,14 +533,20 @@ class _PipelineCode:
     def call(self, stage: Call, active: Mask) -> None:
         """Call the code that a record chooses."""
         f, (_, layout, record) = self.f, self.fields[stage.code]
-        code, tables = (layout.load(record, stage.code, k) for k in range(2))
         shape_of = self.pipeline.shape_of
         inputs = [self.pointer(x, math.prod(shape_of(x))) for x in stage.inputs]
         outputs = [self.columns[port.name] for port in stage.outputs]
         counted = f.constant(self.bits, -1) if active is None else active.packed()
         given = [self.record(name) for name in stage.given]
-        arguments = (*inputs, *outputs, *given, tables, counted)
-        self.flag(f.call(code.text, self.bits, *arguments), active)
+        shared = (*inputs, *outputs, *given)
+        if self.dispatcher:
+            start = layout.address(record, stage.code)
+            numbers = (f.load(I64, start, k) for k in range(2))
+            name, arguments = self.dispatcher, (*shared, counted, *numbers)
+        else:
+            code, tables = (layout.load(record, stage.code, k) for k in range(2))
+            name, arguments = code.text, (*shared, tables, counted)
+        self.flag(f.call(name, self.bits, *arguments), active)
 
     def farthest(self, stage: Farthest) -> None:
         """Look for the farthest point of a table."""

@@ -520,13 +520,26 @@ class Callees:
 
     def has(self, codes: Array) -> npt.NDArray[np.bool_]:
         """Return which codes are of one of its sets: (n, 2) -> (n,)."""
+        return self.sets_of(codes) >= 0
+
+    def sets_of(self, codes: Array) -> npt.NDArray[np.int64]:
+        """Return of which of its sets codes are, else -1: (n, 2) -> (n,)."""
         if not len(self.codes):
-            return np.zeros(len(codes), np.bool_)
+            return np.full(len(codes), -1)
         number, rest = np.divmod(
             codes[:, 1] - self.codes[0, 1], max(1, self.words[:1].nbytes)
         )
         is_set = (number >= 0) & (number < len(self.codes)) & (rest == 0)
-        return np.asarray(is_set & (codes[:, 0] == self.codes[0, 0]))
+        return np.where(is_set & (codes[:, 0] == self.codes[0, 0]), number, -1)
+
+    @property
+    def spans(self) -> npt.NDArray[np.int64]:
+        """Return the first record and the count of each set, (sets, tables, 2)."""
+        spans = self.words[:, : len(self.tables)].copy()
+        for k, records in enumerate(self.tables.values()):
+            spans[:, k, 0] -= address_of(records)
+            spans[:, k, 0] //= records.dtype.itemsize
+        return spans
 
     def set_at(self, address: int) -> dict[str, Array] | None:
         """Return the tables of the set that lies at an address, if there is one."""

@@ -11,7 +11,6 @@ instruction set lacks is written by `_SUBSTITUTES`.
 
 from __future__ import annotations
 
-import hashlib
 import math
 import re
 import struct
@@ -43,7 +42,15 @@ from armillary.kernel.machine_type import (
     real_of,
 )
 from armillary.kernel.pipeline import Pipeline
+from armillary.kernel.pipeline_code import TABLE, pipeline_code
 from armillary.kernel.stages import calls_in
+from armillary.kernel.standalone_calls import (
+    GLOBAL,
+    CalledCode,
+    constant_name,
+    dispatch_code,
+    numbered_tables,
+)
 from armillary.kernel.targets import Platform
 from armillary.trace import Port, Program
 
@@ -69,13 +76,15 @@ class StandaloneFunction:
         name: Its name, an identifier of C.
         computation: What it computes, without empty arrays.
         bound: Values of inputs that callers do not give, by name.
-        tables: The records of each table of a pipeline.
+        tables: The records of each table of a pipeline, with numbers of callees.
+        callees: What the calls of a pipeline run.
     """
 
     name: str
     computation: Program | Pipeline
     bound: Mapping[str, Array]
     tables: Mapping[str, Array]
+    callees: tuple[CalledCode, ...] = ()
 
     @classmethod
     def of(
@@ -85,25 +94,36 @@ class StandaloneFunction:
         *,
         bound: Mapping[str, npt.ArrayLike] | None = None,
         tables: Mapping[str, Array] | None = None,
+        callees: Sequence[CalledCode] = (),
     ) -> StandaloneFunction:
         """Return a function, checked.
 
+        Args:
+            name: Its name, an identifier of C.
+            computation: What it computes.
+            bound: Values of inputs that callers do not give, by name.
+            tables: The records of each table of a pipeline, as its kernel has them.
+            callees: What its calls run.
+
         Raises:
-            KernelError: It calls what records choose, by addresses in this process; or
-                it has no outputs.
+            KernelError: It has no outputs.
         """
         assert isinstance(computation, Program | Pipeline)
+        tables = dict(tables or {})
         if isinstance(computation, Program):
             computation = without_empty_arrays(computation)
         elif any(calls_in(computation.stages)):
-            raise KernelError(
-                f"'{computation.name}' calls what its records choose, by addresses in "
-                "this process; it cannot be compiled for elsewhere."
-            )
+            tables = numbered_tables(computation, tables, callees)
         if not computation.outputs:
             raise KernelError(f"'{computation.name}' has no result to compile.")
         given = {key: np.asarray(value) for key, value in (bound or {}).items()}
-        return cls(name=name, computation=computation, bound=given, tables=tables or {})
+        return cls(
+            name=name,
+            computation=computation,
+            bound=given,
+            tables=tables,
+            callees=tuple(callees),
+        )
 
     @property
     def inputs(self) -> tuple[Port, ...]:
@@ -193,21 +213,33 @@ class _Block:
 
     def __init__(self, function: StandaloneFunction, real: Type) -> None:
         self.function, self.real, self.lanes = function, real, real.lanes
+        self.prefix = f"{function.name}_x{real.lanes}_"
         made, self.scratch = _block_code(function.computation, real)
         self.declared: dict[str, str] = {}
         self.texts: list[str] = []
+        self._called: frozenset[bytes] = frozenset()
+        if function.callees:
+            self._add_callees(function.computation, function.callees)
         own: dict[str, str] = {}
         for f in made:
             for name, text in f.declared.items():
                 (self.declared if name.startswith("@llvm.") else own)[name] = text
-        self.prefix = f"{function.name}_x{real.lanes}_"
         for text in (*own.values(), *(f.text for f in made)):
-            self.texts.append(_GLOBAL.sub(rf"@{self.prefix}\1", text))
+            self.texts.append(GLOBAL.sub(rf"@{self.prefix}\1", text))
         if self.scratch > MOST_STACK:
             raise KernelError(
                 f"'{function.name}' needs {self.scratch} bytes of working memory; on "
                 f"the stack it may take {MOST_STACK}. Ask for fewer results at once."
             )
+
+    def _add_callees(
+        self, computation: Program | Pipeline, callees: Sequence[CalledCode]
+    ) -> None:
+        assert isinstance(computation, Pipeline)
+        made = dispatch_code(computation, callees, self.real, self.prefix)
+        self.declared.update(made.declared)
+        self.texts += made.texts
+        self._called = made.constants
 
     def bound(self, port: Port) -> bytes:
         """Return the rows of an input that callers do not give."""
@@ -223,6 +255,7 @@ class _Block:
                 yield self.bound(port)
         for records in self.function.tables.values():
             yield records.tobytes()
+        yield from self._called
 
     def begun(self, name: str, *, result: Type = I32, **more: Type) -> FunctionBuilder:
         """Return an entry, begun, with its parameters."""
@@ -231,23 +264,29 @@ class _Block:
         parameters = {**dict.fromkeys(names, PTR), **more}
         return FunctionBuilder(name, result, exported=True, more=parameters)
 
-    def called(self, f: FunctionBuilder, row: Value | None = None) -> Value:
+    def called(
+        self, f: FunctionBuilder, row: Value | None = None, *, strides: bool = False
+    ) -> Value:
         """Call it for the rows from one on; return the lanes that it flags.
 
-        row: Which row is the first; by default that at the addresses themselves.
+        Args:
+            f: The function that does.
+            row: Which row is the first; by default that at the addresses themselves.
+            strides: Whether parameters say how many numbers rows of inputs are apart.
         """
         function, scalar = self.function, self.real.scalar
 
         def place(name: str, port: Port) -> Value:
             if row is None:
                 return f[name]
-            return f.element(f[name], scalar, row * port.size)
+            step = f[f"stride_{name}"] if strides and name[0] == "i" else port.size
+            return f.element(f[name], scalar, row * step)
 
         free = {port.name: k for k, port in enumerate(function.inputs)}
         arguments = [
             place(f"in{free[port.name]}", port)
             if port.name in free
-            else Value(f, f"@{_constant_name(self.bound(port))}", PTR)
+            else Value(f, f"@{constant_name(self.bound(port))}", PTR)
             for port in function.computation.inputs
         ]
         outputs = enumerate(function.computation.outputs)
@@ -260,13 +299,11 @@ class _Block:
 
     def _tables(self, f: FunctionBuilder) -> Value:
         """Return where the words of tables are: see `pipeline_code.TABLE`."""
-        from armillary.kernel.pipeline_code import TABLE
-
         tables = self.function.tables
         words = self._reserved(f, "tables", TABLE.bytes * len(tables))
         for k, records in enumerate(tables.values()):
             entry = f.address(words, TABLE.bytes * k)
-            start = Value(f, f"@{_constant_name(records.tobytes())}", PTR)
+            start = Value(f, f"@{constant_name(records.tobytes())}", PTR)
             TABLE.store(start, entry, "records")
             TABLE.store(len(records), entry, "count")
         return words
@@ -275,7 +312,8 @@ class _Block:
         return f.once((what, str(self.lanes)), lambda: f.reserve(size, ALIGNMENT))
 
 
-_GLOBAL: Final = re.compile(r"@(?!llvm\.)([\w.]+)")
+_CALLEES: Final = "callees"
+"""The function that runs what a `Call` chooses."""
 
 
 def _block_code(
@@ -283,9 +321,7 @@ def _block_code(
 ) -> tuple[list[FunctionBuilder], int]:
     if isinstance(computation, Program):
         return emit_block(computation, real)
-    from armillary.kernel.pipeline_code import pipeline_code  # few need it
-
-    return pipeline_code(computation, real)
+    return pipeline_code(computation, real, dispatcher=f"@{_CALLEES}")
 
 
 def _entries(single: _Block, wide: _Block, address: Type) -> list[FunctionBuilder]:
@@ -319,7 +355,9 @@ def _entries(single: _Block, wide: _Block, address: Type) -> list[FunctionBuilde
 
 def _thread(block: _Block, declared: dict[str, str]) -> str:
     """Return the kernel of a GPU: its thread computes the row of its number, if any."""
-    f = block.begun(block.function.name, count=I64, result=VOID)
+    inputs = range(len(block.function.inputs))
+    strides = {f"stride_in{k}": I64 for k in inputs}
+    f = block.begun(block.function.name, result=VOID, count=I64, **strides)
     numbers: list[Value] = []
     for what in ("ctaid.x", "ntid.x", "tid.x"):
         name = f"@llvm.nvvm.read.ptx.sreg.{what}"
@@ -328,18 +366,13 @@ def _thread(block: _Block, declared: dict[str, str]) -> str:
     group, size, thread = numbers
     row = group * size + thread
     with f.when(row < f["count"]):
-        block.called(f, row)
+        block.called(f, row, strides=True)
     f.ret()
     return f.text.replace("define void", "define ptx_kernel void", 1)
 
 
-def _constant_name(data: bytes) -> str:
-    """Return the name of a constant, the same for the same bytes."""
-    return f"data_{hashlib.sha256(data).hexdigest()[:16]}"
-
-
 def _constant(data: bytes) -> str:
-    name = _constant_name(data)
+    name = constant_name(data)
     data = data or bytes(8)
     text = "".join(f"\\{byte:02X}" for byte in data)
     return f'@{name} = internal constant [{len(data)} x i8] c"{text}", align 64'

@@ -54,12 +54,15 @@ def _function() -> Any:
         @staticmethod
         def forward(question: Derivative, *inputs: Any) -> tuple[Any, ...]:
             question.check([str(x.dtype).removeprefix("torch.") for x in inputs], FIX)
-            for x in inputs:
-                if x.device.type != "cpu":
-                    raise ShapeError(
-                        f"'{question.kernel.program.name}' computes on the CPU; a "
-                        f"tensor on {x.device} was given. Move it with .cpu()."
-                    )
+            places = {x.device.type for x in inputs}
+            if places == {"cuda"}:  # results are tensors there
+                return question(*[x.detach().contiguous() for x in inputs])
+            if places != {"cpu"}:
+                listed = ", ".join(sorted({str(x.device) for x in inputs}))
+                raise ShapeError(
+                    f"'{question.kernel.program.name}' computes on the CPU, or on one "
+                    f"NVIDIA GPU; tensors on {listed} were given. Move them together."
+                )
             # Views of the same memory, in both directions.
             results = question(*[x.detach().numpy() for x in inputs])
             return tuple(torch.from_numpy(np.asarray(each)) for each in results)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast, final
 
 import numpy as np
 import numpy.typing as npt
 
+from armillary.collision.check import CollisionCheck, check_of
+from armillary.collision.check_stages import Question
 from armillary.control.controller import Controller
 from armillary.control.tasks import Frame
 from armillary.dynamics import questions as dynamics
@@ -31,14 +33,14 @@ from armillary.model.mount import WORLD
 from armillary.model.workcell import Workcell
 from armillary.trace import Port
 
-__all__ = ["Asked", "asked_of"]
+__all__ = ["Asked", "asked_of", "check_names"]
 
 Array = npt.NDArray[Any]
 Draw = Callable[[Array], Array]
 
 IDENTIFIER: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 KEYWORDS: Final = frozenset(
-    {
+    [
         "auto",
         "break",
         "case",
@@ -73,22 +75,65 @@ KEYWORDS: Final = frozenset(
         "void",
         "volatile",
         "while",
+        "alignas",
+        "alignof",
+        "bool",
+        "constexpr",
+        "false",
+        "nullptr",
+        "static_assert",
+        "thread_local",
+        "true",
+        "typeof",
+        "and",
+        "asm",
+        "catch",
         "class",
-        "new",
-        "this",
-        "template",
+        "compl",
+        "delete",
+        "explicit",
+        "export",
+        "friend",
+        "mutable",
         "namespace",
+        "new",
+        "not",
         "operator",
+        "or",
         "private",
+        "protected",
         "public",
+        "template",
+        "this",
+        "throw",
+        "try",
+        "typeid",
+        "typename",
+        "using",
         "virtual",
+        "wchar_t",
+        "xor",
         "main",
         "errno",
         "NAN",
         "INFINITY",
-    }
+    ]
 )
 """Words that no function or parameter may have as a name in C, nor in C++."""
+
+OF_HEADERS: Final = frozenset(
+    {"joint_names", "lower", "upper", "home"}
+    | {f"{what}_limit" for what in ("velocity", "acceleration", "effort")}
+)
+"""What headers declare beside functions, behind the name of the library."""
+
+OF_SOURCES: Final = re.compile(
+    r"(load|store)_(ptr|i8|i16|i32|i64)|exact_fmaf?|(size|ptrdiff|u?int\d+)_t"
+)
+"""Names that sources have for themselves."""
+
+LONGEST: Final = 63
+"""Letters of a name; tools of C need not tell longer ones apart."""
 
 OF_FRAMES: Final[Mapping[str, tuple[Callable[..., AnyKernel], str]]] = {
     "fk": (questions.fk, "the pose of {frame} in the world"),
@@ -102,7 +147,15 @@ OF_CELLS: Final[Mapping[str, tuple[Callable[..., AnyKernel], str]]] = {
     "bias_torque": (dynamics.bias_torque, "the forces without accelerations"),
 }
 OF_SOLVERS: Final = ("ik", "differential_ik")
-KINDS: Final = (*(f"{kind}:FRAME" for kind in (*OF_FRAMES, *OF_SOLVERS)), *OF_CELLS)
+OF_CHECKS: Final[Mapping[str, tuple[Question, str]]] = {
+    "check": ("touching", "whether links touch, or are nearer than {margin} m"),
+    "clearance": ("clearance", "the least distance of all pairs of links"),
+}
+KINDS: Final = (
+    *(f"{kind}:FRAME" for kind in (*OF_FRAMES, *OF_SOLVERS)),
+    *OF_CELLS,
+    *OF_CHECKS,
+)
 
 MEANINGS: Final[Mapping[str, str]] = {
     "q": "joint positions [m or rad]",
@@ -135,6 +188,16 @@ OF_SEARCH: Final = {
     "found": "1 where the target is met, else 0",
 }
 
+
+OF_ANSWERS: Final[Mapping[str, Mapping[str, str]]] = {
+    "check": {
+        "found": "0 free, 1 touching; 0.5 where rounding decides, or a number is NaN: "
+        "take that as touching"
+    },
+    "clearance": dict.fromkeys(
+        ("found", "least"), "the distance [m], below 0 where links overlap"
+    ),
+}
 
 STEP: Final = 0.001
 """How long the rates of differential inverse kinematics hold [s]."""
@@ -238,51 +301,81 @@ def asked_of(
         ModelError: A text or name is not what it must be, or two names are the same.
         KernelError: A question cannot be compiled.
     """
-    if isinstance(ask, str):
-        raise ModelError(f"ask= takes a list of questions, not the text {quote(ask)}.")
+    pairs = _pairs(ask)
+    made: list[Asked] = []
+    for name, question in pairs:
+        one = _asked(cell, name, question, state, dtype)
+        if not _is_identifier(one.name):
+            shown = question if isinstance(question, str) else "..."
+            raise ModelError(
+                f"{quote(one.name)} cannot be a name in C, which has letters, digits "
+                f"and '_', at most {LONGEST}. Give the question a name: name={shown}."
+            )
+        made.append(one)
+    for k, one in enumerate(made):
+        # Functions of rows, and of blocks of them, have names of the same beginning.
+        others = re.compile(rf"{one.name}(_rows|_x\d+_\w+)?")
+        for n, other in enumerate(made):
+            if n != k and others.fullmatch(other.name):
+                raise ModelError(
+                    f"Two questions have the name '{other.name}', or functions that "
+                    "belong to it; give one another name, as in other=fk:tool0."
+                )
+    return made
+
+
+def _pairs(ask: Iterable[str] | Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return the names that questions are given, and the questions."""
+    given: Any = ask  # by callers who need not check types
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ModelError(f"ask= takes a list of questions, not {quote(given)}.")
     pairs: list[tuple[str, Any]] = []
     if isinstance(ask, Mapping):
         pairs = list(cast("Mapping[str, Any]", ask).items())
     else:
-        for text in ask:
+        for text in cast("Iterable[Any]", ask):
+            if not isinstance(text, str):
+                raise ModelError(
+                    f"ask= lists texts such as fk:tool0, not {quote(text)}; give "
+                    "others a name, as in ask={'pose': kernel}."
+                )
             name, _, question = text.rpartition("=")
             pairs.append((name, question))
     if not pairs:
         raise ModelError(f"ask= names no question; there are {', '.join(KINDS)}.")
-    made: list[Asked] = []
-    for name, question in pairs:
-        one = _asked(cell, name, question, state, dtype)
-        _check_identifier(one.name, question)
-        if any(one.name in (other.name, f"{other.name}_rows") for other in made):
-            raise ModelError(
-                f"Two questions have the name '{one.name}'; give one another name, as "
-                "in other=fk:tool0."
-            )
-        made.append(one)
-    return made
+    names: list[Any] = [name for name, _ in pairs]
+    for name in names:
+        if not isinstance(name, str):
+            raise ModelError(f"The name of a question is a text, not {quote(name)}.")
+    return pairs
 
 
-def check_name(name: str, what: str) -> None:
-    """Check that something can be called `name` in C.
+def check_names(name: Any, asked: Sequence[Asked]) -> None:
+    """Check that a library can be called `name` in C, with some functions in it.
 
     Raises:
         ModelError: It cannot.
     """
-    if not IDENTIFIER.fullmatch(name) or name in KEYWORDS:
+    if not isinstance(name, str) or not _is_identifier(name):
         raise ModelError(
-            f"{quote(name)} cannot be {what}: an identifier of C has letters, digits "
-            "and '_', begins with a letter, and is not a keyword."
+            f"{quote(name)} cannot be the name of a library; give name=: an identifier "
+            "of C has letters, digits and '_', begins with a letter, is not a keyword, "
+            f"and has at most {LONGEST} letters here."
         )
+    of_macros = {f"{name.upper()}_{end}" for end in ("JOINTS", "H")}
+    for one in asked:
+        whole = f"{name}_{one.name}"
+        is_taken = one.name in OF_HEADERS or whole in of_macros
+        if is_taken or OF_SOURCES.fullmatch(whole):
+            raise ModelError(
+                f"'{whole}' has another meaning in the header or the source; give the "
+                "question another name, as in other=fk:tool0."
+            )
 
 
-def _check_identifier(name: str, question: Any) -> None:
-    if IDENTIFIER.fullmatch(name) and name not in KEYWORDS:
-        return
-    shown = question if isinstance(question, str) else "..."
-    raise ModelError(
-        f"{quote(name)} cannot be a name in C, which has letters, digits and '_'. Give "
-        f"the question a name: name={shown}."
-    )
+def _is_identifier(name: str) -> bool:
+    is_short = len(name) <= LONGEST
+    return is_short and bool(IDENTIFIER.fullmatch(name)) and name not in KEYWORDS
 
 
 def _asked(
@@ -298,10 +391,14 @@ def _asked(
         return _of_differential(name, f"the rates of '{name}'", question)
     if isinstance(question, Controller):
         return _of_controller(name, question)
+    if isinstance(question, CollisionCheck):
+        return _of_check(name, "check", question, dtype)
+    if getattr(question, "__func__", None) is CollisionCheck.clearance:
+        return _of_check(name, "clearance", question.__self__, dtype)
     raise ModelError(
         f"{quote(name)} is {type(question).__name__}, which cannot be compiled; give a "
         "text such as fk:tool0, a kernel such as cell.fk(frame), a solver such as "
-        "cell.ik(frame), or a controller."
+        "cell.ik(frame), a controller, or a collision check."
     )
 
 
@@ -312,6 +409,8 @@ def _asked_by_text(
     if kind in OF_CELLS and not colon:
         ask, title = OF_CELLS[kind]
         return _of_kernel(name or kind, title, ask(cell, state=state, dtype=dtype))
+    if kind in OF_CHECKS and not colon:
+        return _of_check(name or kind, kind, check_of(cell, state), dtype)
     if kind not in OF_FRAMES and kind not in OF_SOLVERS:
         raise unknown("question", text, KINDS)
     if not frame:
@@ -342,6 +441,16 @@ def _of_kernel(name: str, title: str, kernel: Any) -> Asked:
     ports = whole.computation.inputs[: len(values)]
     bound = {port.name: v for port, v in zip(ports, values, strict=True)}
     return Asked(name=name, title=title, kernel=whole, bound=bound)
+
+
+def _of_check(
+    name: str, kind: str, check: CollisionCheck, dtype: np.dtype[Any]
+) -> Asked:
+    question, title = OF_CHECKS[kind]
+    asked = _of_kernel(name, title, check.kernel(question, dtype))
+    return replace(
+        asked, title=title.format(margin=check.margin), meanings=OF_ANSWERS[kind]
+    )
 
 
 def _of_differential(name: str, title: str, solver: DifferentialSolver) -> Asked:

@@ -44,6 +44,7 @@ def code_files(
             each.kernel.computation,
             bound=each.bound,
             tables=each.kernel.tables,
+            callees=each.kernel.callees,
         )
         for each in asked
     ]
@@ -72,9 +73,11 @@ def code_files(
 def _of_threads(signatures: Sequence[Signature]) -> str:
     """Return what the kernels of a GPU compute, as comments of PTX."""
     lines = [
-        "Each kernel takes addresses on the GPU of rows that follow each other, inputs",
-        "first, then the number of rows, 64 bits; each thread computes a row, so start",
-        "as many threads, or more, in blocks of one dimension.",
+        "Each kernel takes addresses on the GPU of inputs, then of results, whose rows",
+        "follow each other; then, in 64 bits each, the number of rows, and for each",
+        "input how many numbers it is from a row to the next: its size, or 0 where all",
+        "rows share it. Each thread computes a row: start as many threads, or more, in",
+        "blocks of one dimension.",
     ]
     for each in signatures:
         lines += ["", f"{each.name}, arrays of {each.real}", *each.description]

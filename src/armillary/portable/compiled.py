@@ -15,7 +15,7 @@ from armillary.forks import IMPORT_LOCK
 from armillary.kernel.native import real_type
 from armillary.kinematics.state import State
 from armillary.model.workcell import Workcell
-from armillary.portable.asked import asked_of, check_name
+from armillary.portable.asked import asked_of, check_names
 from armillary.portable.companions import (
     TEST_ROWS,
     build_file,
@@ -67,10 +67,10 @@ def compile_to(
         cell: What is compiled.
         folder: Where to write; it is made where it does not exist.
         ask: Texts such as `fk:tool0`, `jacobian:tool0`, `ik:tool0` (a closed form, all
-            branches) and `inverse_dynamics`, with a name of your own in front where C
-            does not allow that of the frame, as in `pose=fk:arm/tool0`; or a mapping of
-            names to such texts, to kernels such as `cell.fk("tool0")`, to solvers, or
-            to controllers.
+            branches), `inverse_dynamics`, `check` and `clearance`, with a name of your
+            own in front where C does not allow that of the frame, as in
+            `pose=fk:arm/tool0`; or a mapping of names to such texts, to kernels such as
+            `cell.fk("tool0")`, to solvers, controllers, or collision checks.
         target: `host`, `x86-64-v2`, `x86-64-v3`, `x86-64-v4`, `aarch64`, `armv7em`
             (float32), `armv7em-dp`, `wasm32`, `c99` for source, or `ptx` for GPUs,
             which is one file of kernels.
@@ -94,8 +94,9 @@ def compile_to(
     kind = real_type(dtype)
     bits = kind.itemsize * 8
     name = name or cell.name
-    check_name(name, "the name of a library; give name=")
+    check_names(name, ())
     asked = asked_of(cell, ask, state=state, dtype=kind)
+    check_names(name, asked)
     for each in asked:
         if each.kernel.dtype != kind:
             raise KernelError(
@@ -137,7 +138,7 @@ def _write(path: Path, files: Mapping[str, bytes], *, overwrite: bool) -> None:
     """Write files to a folder, those of another time only where that is allowed."""
     try:
         path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise ModelError(
             f"The folder {quote(str(path))} cannot be made: {error}."
         ) from error
@@ -147,6 +148,11 @@ def _write(path: Path, files: Mapping[str, bytes], *, overwrite: bool) -> None:
             f"The folder {quote(str(path))} has {', '.join(taken)} already; name "
             "another folder, or pass overwrite=True."
         )
-    for key, data in files.items():
-        with replacing(path / key) as file:
-            file.write(data)
+    try:
+        for key, data in files.items():
+            with replacing(path / key) as file:
+                file.write(data)
+    except OSError as error:
+        raise ModelError(
+            f"The folder {quote(str(path))} cannot be written to: {error}."
+        ) from error

@@ -1,0 +1,398 @@
+"""Kernels on arrays of a GPU: the driver is one that runs their scalar code on the CPU.
+
+No GPU is needed. What the driver is given is what NVIDIA's would be: the text of PTX,
+blocks, threads, a stream, and where the arguments of a kernel lie. The last test runs
+on a GPU where there is one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+import re
+from collections.abc import Callable
+from importlib.util import find_spec
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import armillary as arm
+from armillary.errors import ArmillaryError, KernelError, ShapeError
+from armillary.kernel import compile, gpu, gpu_driver
+from armillary.kernel.gpu import THREADS
+from armillary.kernel.gpu_driver import CudaDriver, GpuCode
+from armillary.kernel.jit import Code, host, to_object
+from armillary.trace import trace
+
+Array = npt.NDArray[Any]
+
+REGISTERS = "ctaid", "ntid", "tid"
+OF_REGISTERS = """
+@{0} = internal global i32 0
+define i32 @{0}.x() {{
+  %v = load i32, ptr @{0}
+  ret i32 %v
+}}
+define void @set_{0}(i32 %v) {{
+  store i32 %v, ptr @{0}
+  ret void
+}}
+"""
+
+
+class Status(enum.IntEnum):
+    """Some results of calls of the driver."""
+
+    CUDA_SUCCESS = 0
+    CUDA_ERROR_OUT_OF_MEMORY = 2
+    CUDA_ERROR_NO_DEVICE = 100
+    CUDA_ERROR_INVALID_HANDLE = 400
+
+
+class CpuCuda:
+    """What `cuda.bindings.driver` is to kernels; it runs them on the CPU.
+
+    Attributes:
+        launches: Blocks, threads and stream of each kernel that was started.
+        places: The number of the GPU of each array, by its address.
+        fails: A status by the name of the call that is to return it.
+    """
+
+    CUpointer_attribute = SimpleNamespace(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL=9)
+
+    def __init__(self, codes: dict[str, GpuCode]) -> None:
+        self.codes = codes
+        self.launches: list[tuple[int, int, int]] = []
+        self.places: dict[int, int] = {}
+        self.fails: dict[str, Status] = {}
+        self.present: list[int] = []
+
+    def _done(self, name: str, *found: Any) -> tuple[Any, ...]:
+        status = self.fails.get(name, Status.CUDA_SUCCESS)
+        return (status, *found) if status == 0 else (status, *[None for _ in found])
+
+    def cuInit(self, flags: int) -> tuple[Any, ...]:
+        assert flags == 0
+        return self._done("cuInit")
+
+    def cuDeviceGet(self, ordinal: int) -> tuple[Any, ...]:
+        return self._done("cuDeviceGet", ordinal)
+
+    def cuDevicePrimaryCtxRetain(self, device: int) -> tuple[Any, ...]:
+        return self._done("cuDevicePrimaryCtxRetain", device)
+
+    def cuCtxPushCurrent(self, context: int) -> tuple[Any, ...]:
+        self.present.append(context)
+        return self._done("cuCtxPushCurrent")
+
+    def cuCtxPopCurrent(self) -> tuple[Any, ...]:
+        return self._done("cuCtxPopCurrent", self.present.pop())
+
+    def cuPointerGetAttribute(self, kind: int, at: int) -> tuple[Any, ...]:
+        assert kind == 9
+        return self._done("cuPointerGetAttribute", self.places[at])
+
+    def cuModuleLoadData(self, text: bytes) -> tuple[Any, ...]:
+        assert text.endswith(b"\0")
+        code = self.codes[text[:-1].decode()]
+        return self._done("cuModuleLoadData", host_code(code))
+
+    def cuModuleGetFunction(self, module: Code, name: bytes) -> tuple[Any, ...]:
+        return self._done("cuModuleGetFunction", (module, name.decode()))
+
+    def cuLaunchKernel(
+        self,
+        function: tuple[Code, str],
+        *sizes: int,
+    ) -> tuple[Any, ...]:
+        blocks, _, _, threads, _, _, shared, stream, parameters, extra = sizes
+        assert sizes[1:3] == sizes[4:6] == (1, 1)
+        assert shared == extra == 0
+        assert self.present, "a kernel starts in the context of its GPU"
+        if "cuLaunchKernel" in self.fails:
+            return self._done("cuLaunchKernel")
+        self.launches.append((blocks, threads, stream))
+        code, name = function
+        count = self.counts[id(code)]
+        pointers = (ctypes.c_void_p * count).from_address(parameters)
+        numbers = [ctypes.c_uint64.from_address(at or 0).value for at in pointers]
+        kernel = ctypes.CFUNCTYPE(None, *[ctypes.c_uint64] * count)(code.address(name))
+        set_register = {
+            each: ctypes.CFUNCTYPE(None, ctypes.c_int)(code.address(f"set_{each}"))
+            for each in REGISTERS
+        }
+        set_register["ntid"](threads)
+        for block in range(blocks):
+            set_register["ctaid"](block)
+            for thread in range(threads):
+                set_register["tid"](thread)
+                kernel(*numbers)
+        return self._done("cuLaunchKernel")
+
+    counts: dict[int, int] = {}  # noqa: RUF012 - of arguments, by module
+
+
+LOADED: dict[str, Code] = {}
+
+
+def host_code(code: GpuCode) -> Code:
+    """The code of a kernel for this machine, with registers that are variables."""
+    if code.ptx not in LOADED:
+        text = code.ir.replace("define ptx_kernel void", "define void")
+        text = re.sub(r"declare i32 @llvm.nvvm.read.*\n", "", text)
+        text = text.replace("@llvm.nvvm.read.ptx.sreg.", "@")
+        text += "".join(OF_REGISTERS.format(each) for each in REGISTERS)
+        made = Code(to_object(text, host(), 1, variables=True), host())
+        LOADED[code.ptx] = made
+        ports = 2 * len(code.inputs) + len(code.outputs) + 1
+        CpuCuda.counts[id(made)] = ports
+    return LOADED[code.ptx]
+
+
+class OnGpu:
+    """An array of which a kernel believes that it lies on a GPU."""
+
+    requires_grad = False
+
+    def __init__(self, array: Array, cuda: CpuCuda, place: int = 0) -> None:
+        self.array, self.cuda, self.place = array, cuda, place
+        self.is_read_only = False
+        cuda.places[array.ctypes.data] = place
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, self.place
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        given = self.array.__array_interface__
+        data = given["data"][0], self.is_read_only
+        return {**given, "version": 3, "data": data, "stream": 5}
+
+
+class Arrays:
+    """The library of such arrays; see `gpu.Library`."""
+
+    def empty(self, shape: tuple[int, ...], dtype: Any, like: OnGpu) -> OnGpu:
+        if int(np.prod(shape)) > 10**6:
+            raise MemoryError
+        return OnGpu(np.full(shape, 7.0, dtype), like.cuda, like.place)
+
+    def stream(self, like: OnGpu) -> int:
+        return 100 + like.place
+
+
+@pytest.fixture
+def cuda(monkeypatch: pytest.MonkeyPatch) -> CpuCuda:
+    codes: dict[str, GpuCode] = {}
+    original = gpu.gpu_code
+
+    def noted(*given: Any) -> GpuCode:
+        made = original(*given)
+        codes[made.ptx] = made
+        return made
+
+    made = CpuCuda(codes)
+    driver = CudaDriver(made)
+    monkeypatch.setattr(gpu, "gpu_code", noted)
+    monkeypatch.setattr(gpu, "_driver", lambda: driver)
+    monkeypatch.setattr(
+        gpu, "LIBRARIES", {OnGpu.__module__.partition(".")[0]: Arrays()}
+    )
+    return made
+
+
+@pytest.fixture(scope="module")
+def cell() -> arm.Cell:
+    return arm.example("irb2400")
+
+
+@pytest.mark.parametrize("batch", [(), (1,), (3, 1, 2), (0,), (2 * THREADS + 1,)])
+def test_a_kernel_computes_where_arrays_are(
+    cell: arm.Cell, cuda: CpuCuda, batch: tuple[int, ...]
+):
+    fk = cell.fk("tool0")
+    Q = np.random.default_rng(0).uniform(-1.0, 1.0, (*batch, 6))
+    found = fk(OnGpu(Q, cuda))
+    assert isinstance(found, OnGpu)
+    np.testing.assert_array_equal(found.array, fk(Q))
+    blocks = -(-int(np.prod(batch)) // THREADS)
+    assert cuda.launches == ([(blocks, THREADS, 100)] if blocks else [])
+    assert not cuda.present  # the context before is present again
+
+
+def test_float32_and_several_outputs(cuda: CpuCuda):
+    def formula(a: Any, b: Any) -> Any:
+        return np.sin(a) * b, a - b[0]
+
+    program = trace(formula, name="two", outputs=("x", "y"), a=(), b=(2,))
+    kernel = compile(program, dtype=np.float32)
+    rng = np.random.default_rng(1)
+    a, b = (rng.normal(size=(9, *end)).astype(np.float32) for end in ((), (2,)))
+    found = kernel(OnGpu(a, cuda), OnGpu(b, cuda))
+    for each, wanted in zip(found, kernel(a, b), strict=True):
+        np.testing.assert_array_equal(each.array, wanted)
+
+
+def test_rows_may_be_apart_shared_or_constant(cuda: CpuCuda):
+    program = trace(lambda a, b, c: a * b + c, name="f", a=(3,), b=(3,), c=(3,))
+    kernel = compile(program)
+    rng = np.random.default_rng(2)
+    wide, one, c = rng.normal(size=(40, 3)), rng.normal(size=3), rng.normal(size=3)
+    apart = wide[::2]
+    found = kernel(OnGpu(apart, cuda), OnGpu(one, cuda), c)
+    np.testing.assert_array_equal(found.array, kernel(apart, one, c))
+    shared = np.broadcast_to(one, (20, 3))
+    found = kernel(OnGpu(shared, cuda), OnGpu(apart, cuda), c)
+    np.testing.assert_array_equal(found.array, kernel(shared, apart, c))
+
+
+def test_what_a_state_decides_is_a_constant(cuda: CpuCuda):
+    lab = arm.example("two_arms_positioner")
+    frame = next(x for x in lab.frame_names if x.endswith("tool0"))
+    fk = lab.fk(frame, joints=list(lab.joint_names[:6]))
+    Q = np.random.default_rng(3).uniform(-1.0, 1.0, (5, 6))
+    np.testing.assert_array_equal(fk(OnGpu(Q, cuda)).array, fk(Q))
+
+
+def test_results_go_where_out_says(cell: arm.Cell, cuda: CpuCuda):
+    fk, Q = cell.fk("tool0"), np.zeros((3, 6))
+    target = OnGpu(np.full((3, 4, 4), 7.0), cuda)
+    assert fk(OnGpu(Q, cuda), out=target) is target
+    np.testing.assert_array_equal(target.array, fk(Q))
+
+
+def test_a_check_with_its_tables_runs(cuda: CpuCuda):
+    """Its calls choose by numbers, as in all code that holds no addresses."""
+    rod = arm.shapes.Capsule(radius=0.1, length=1.0)
+    away = arm.Pose.translation(0.3, 0.0, 0.0)
+    slide = arm.joints.Prismatic(axis=(1, 0, 0), precursor=away)
+    links = [
+        arm.Link(name="a", collisions=[rod]),
+        arm.Link(
+            name="b",
+            parent="a",
+            joint=slide,
+            limits=arm.Limits(lower=-1.0, upper=1.0),
+            collisions=[rod],
+        ),
+    ]
+    cell = arm.Cell(manipulators=[arm.Manipulator(name="arm", links=links)])
+    check = cell.replace(rules=cell.rules.include("arm/a", "arm/b")).collision()
+    kernel = check.kernel("touching", np.dtype(np.float64))
+    Q = np.linspace(-1.0, 1.0, 40)[:, np.newaxis]
+    found = kernel(OnGpu(Q, cuda)).array
+    assert 0.0 < found.mean() < 1.0
+    np.testing.assert_array_equal(found, check(Q))
+
+
+Make = Callable[[CpuCuda], tuple[tuple[Any, ...], dict[str, Any]]]
+BAD: dict[str, tuple[type[Exception], str, Make]] = {
+    "type": (
+        ShapeError,
+        r"q is float32 on the GPU, and the kernel computes in float64",
+        lambda cuda: ((OnGpu(np.zeros((3, 6), np.float32), cuda),), {}),
+    ),
+    "shape": (
+        ShapeError,
+        r"q needs the shape \(\.\.\., 6\), not \(3, 5\)",
+        lambda cuda: ((OnGpu(np.zeros((3, 5)), cuda),), {}),
+    ),
+    "order": (
+        ShapeError,
+        r"rows of q do not follow each other.*contiguous\(\)",
+        lambda cuda: ((OnGpu(np.zeros((6, 3)).T, cuda),), {}),
+    ),
+    "device": (
+        ShapeError,
+        r"pose lies on GPU 1, and q on GPU 0",
+        lambda cuda: (
+            (OnGpu(np.zeros((3, 6)), cuda),),
+            {"out": OnGpu(np.zeros((3, 4, 4)), cuda, 1)},
+        ),
+    ),
+    "out": (
+        ShapeError,
+        r"out= for pose needs the shape \(3, 4, 4\)",
+        lambda cuda: (
+            (OnGpu(np.zeros((3, 6)), cuda),),
+            {"out": OnGpu(np.zeros((2, 4, 4)), cuda)},
+        ),
+    ),
+    "memory": (
+        KernelError,
+        r"no memory for results of 12 MiB; ask for fewer rows",
+        lambda cuda: ((OnGpu(np.zeros((100_000, 6)), cuda),), {}),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_arrays(cell: arm.Cell, cuda: CpuCuda, name: str):
+    kind, message, make = BAD[name]
+    inputs, options = make(cuda)
+    with pytest.raises(kind, match=message):
+        cell.fk("tool0")(*inputs, **options)
+    assert not cuda.launches
+
+
+@pytest.mark.parametrize(
+    ("call", "status", "message"),
+    [
+        ("cuLaunchKernel", Status.CUDA_ERROR_INVALID_HANDLE, "stream is not one of"),
+        ("cuLaunchKernel", Status.CUDA_ERROR_OUT_OF_MEMORY, "its memory is full"),
+        ("cuDevicePrimaryCtxRetain", Status.CUDA_ERROR_NO_DEVICE, "no NVIDIA GPU"),
+    ],
+)
+def test_errors_of_the_driver(
+    cell: arm.Cell, cuda: CpuCuda, call: str, status: Status, message: str
+):
+    cuda.fails[call] = status
+    with pytest.raises(KernelError, match=f"{message}.*{status.name}"):
+        cell.fk("tool0")(OnGpu(np.zeros((2, 6)), cuda))
+
+
+def test_arrays_of_unknown_libraries_need_out(
+    cell: arm.Cell, cuda: CpuCuda, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(gpu, "LIBRARIES", {})
+    fk, Q = cell.fk("tool0"), OnGpu(np.zeros((3, 6)), cuda)
+    with pytest.raises(KernelError, match=r"give out= with the shape \(3, 4, 4\)"):
+        fk(Q)
+    fk(Q, out=OnGpu(np.zeros((3, 4, 4)), cuda))
+    assert cuda.launches == [(1, THREADS, 5)]  # the stream that the array names
+
+
+def test_without_a_gpu_the_error_says_so(cell: arm.Cell):
+    if find_spec("cuda") is not None:
+        pytest.skip("the bindings of CUDA are installed")
+    array = OnGpu(np.zeros((2, 6)), CpuCuda({}))
+    with pytest.raises(ArmillaryError, match=r"pip install armillary\[gpu\]"):
+        cell.fk("tool0")(array)
+
+
+def test_a_machine_without_a_driver():
+    def missing(_: int) -> Any:
+        raise RuntimeError("libcuda")
+
+    with pytest.raises(KernelError, match="no driver of NVIDIA GPUs"):
+        CudaDriver(SimpleNamespace(cuInit=missing))
+
+
+def test_on_a_gpu():
+    """All that the other tests do, by NVIDIA's driver, where torch finds a GPU."""
+    torch: Any = pytest.importorskip("torch", reason="needs torch, and a GPU")
+    if not torch.cuda.is_available():
+        pytest.skip("there is no GPU here")
+    gpu_driver.cuda_driver()
+    cell = arm.example("irb2400")
+    Q = np.random.default_rng(0).uniform(-1.0, 1.0, (1000, 6))
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        on_gpu = torch.tensor(Q, device="cuda")
+        for kernel in (cell.fk("tool0"), cell.jacobian("tool0"), cell.mass_matrix()):
+            found = kernel(on_gpu)
+            assert found.device.type == "cuda"
+            np.testing.assert_allclose(found.cpu().numpy(), kernel(Q), atol=1e-12)
