@@ -17,6 +17,7 @@ from armillary.calibration.measurement import Compared, Measurement, as_sigma
 from armillary.calibration.pose_starts import pose_starts
 from armillary.cell.cell import Cell
 from armillary.errors import ModelError, quote, unknown
+from armillary.kernel.arguments import whole_number
 from armillary.model.cell_parameters import DYNAMICS, named_parameters
 from armillary.model.joint_dynamics import AT_LEAST_ZERO
 
@@ -89,14 +90,15 @@ def calibrate(
             cell; a row cannot be computed with the nominal values; or SciPy is not
             installed.
     """
-    listed = (
-        [measurements] if isinstance(measurements, Measurement) else [*measurements]
-    )
-    _check(listed, loss)
+    if not isinstance(cast(Any, cell), Cell):
+        raise ModelError(f"calibrate takes a Cell first, not {quote(cell)}.")
+    listed = _listed(measurements)
+    if not isinstance(cast(Any, loss), str) or loss not in LOSSES:
+        raise unknown("loss", loss, LOSSES)
+    _check_mappings(bounds=bounds, priors=priors)
     workcell = cell.workcell
     found = named_parameters(workcell, parameters)
-    if not (isinstance(cast(Any, most_steps), int) and most_steps > 0):
-        raise ModelError(f"most_steps= is a count of at least 1, not {most_steps}.")
+    most_steps = whole_number("most_steps", most_steps, least=1)
     if not found:
         raise ModelError("calibrate needs parameters= with one name at least.")
     names = [each.name for each in found]
@@ -178,17 +180,26 @@ def _least_squares() -> Any:
     return solver.least_squares
 
 
-def _check(measurements: Sequence[Any], loss: str) -> None:
-    if not measurements:
+def _listed(measurements: Any) -> list[Measurement]:
+    is_listed = isinstance(measurements, Sequence) and not isinstance(measurements, str)
+    listed = [*measurements] if is_listed else [measurements]
+    if not listed:
         raise ModelError("calibrate needs one measurement at least.")
-    for each in measurements:
+    for each in listed:
         if not isinstance(each, Measurement):
             raise ModelError(
                 f"{quote(each)} is not a measurement, such as "
                 "arm.measurements.Positions(frame, q, positions)."
             )
-    if loss not in LOSSES:
-        raise unknown("loss", loss, LOSSES)
+    return listed
+
+
+def _check_mappings(**given: Any) -> None:
+    for name, each in given.items():
+        if not (each is None or isinstance(each, Mapping)):
+            raise ModelError(
+                f"{name}= is a dictionary by names of parameters, not {quote(each)}."
+            )
 
 
 def _bounds(

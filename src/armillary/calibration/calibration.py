@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from armillary.calibration.measurement import Measurement, numbers_in_rows
 from armillary.calibration.next_poses import best_rows
 from armillary.cell.cell import Cell
 from armillary.errors import ModelError
+from armillary.kernel.arguments import whole_number
 from armillary.model.mount import WORLD
 
 if TYPE_CHECKING:
@@ -169,13 +170,13 @@ class Calibration:
         """
         joints = len(self.nominal.joint_names)
         rows = numbers_in_rows(candidates, (joints,), "joint positions", "candidates")
-        if not (
-            isinstance(cast(Any, count), int | np.integer) and 0 < count <= len(rows)
-        ):
+        count = whole_number("count, how many poses to choose,", count, least=1)
+        if count > len(rows):
             raise ModelError(
                 f"next_poses chooses 1 to {len(rows)} of the candidates, not {count}."
             )
-        if not 0 <= like < len(self.measurements):
+        like = whole_number("like, the number of a measurement,", like, least=0)
+        if like >= len(self.measurements):
             raise ModelError(
                 f"like= is the number of a measurement, 0 to "
                 f"{len(self.measurements) - 1}, not {like}."
@@ -261,7 +262,8 @@ class Calibration:
             (len(m) for m, s in zip(self.measurements, split, strict=True) if s),
             default=0,
         )
-        if not 2 <= parts <= least:
+        parts = whole_number("parts", parts, least=2)
+        if parts > least:
             raise ModelError(
                 f"Rows cannot be dealt to {parts} parts: there must be 2 at least, and "
                 f"a row of each measurement in each; the fewest rows are {least}."
@@ -308,7 +310,6 @@ class Calibration:
             self.nominal.workcell,
             self.measurements,
             self.names,
-            self.start,
             self.residuals,
         )
         return tuple(found)

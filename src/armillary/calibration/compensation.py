@@ -26,7 +26,8 @@ from armillary.errors import ModelError, quote
 from armillary.ik.closed_forms.dh_from_axes import arm_of
 from armillary.ik.closed_forms.family import NotApplicable
 from armillary.ik.closed_forms.screw_axes import chain_of
-from armillary.kinematics.kernels import selection_of
+from armillary.kernel.arguments import numbers_of
+from armillary.kinematics.kernels import check_frame_name, selection_of
 from armillary.model.mount import WORLD
 from armillary.model.tree import Tree
 from armillary.replaced_file import replacing
@@ -87,7 +88,7 @@ class CorrectionTable:
         Raises:
             ModelError: q has another shape.
         """
-        rows, count = np.asarray(q, np.float64), self.corrections.shape[-1]
+        rows, count = numbers_of("q", q), self.corrections.shape[-1]
         if rows.shape[-1:] != (count,):
             raise ModelError(
                 f"A table corrects the positions of all {count} joints, shape (..., "
@@ -164,6 +165,8 @@ def correction_table(
         ModelError: Positions do not ascend, there are too many points; or the real
             robot cannot be where the nominal one is, such as one of five joints.
     """
+    for each in (frame, relative_to):
+        check_frame_name(each)
     if not isinstance(cast(Any, axes), Mapping):
         raise ModelError(
             "axes are positions of joints by their names, such as {'elbow': [0.0, "
@@ -187,13 +190,8 @@ def correction_table(
     if len(set(columns)) < len(columns):
         raise ModelError(f"axes name a joint twice: {', '.join(listed)}.")
     count = len(nominal.joint_names)
-    given: Any = nominal.home.q if q is None else q
-    if np.shape(given) != (count,):
-        raise ModelError(
-            f"q= has the positions of all {count} joints, not the shape "
-            f"{np.shape(given)}."
-        )
-    (others,) = numbers_in_rows(cast(Any, [given]), (count,), "joint positions", "q=")
+    given: Any = [nominal.home.q if q is None else q]
+    (others,) = numbers_in_rows(given, (count,), "positions of all joints", "q=")
 
     def rows(places: Sequence[Array]) -> Array:
         points = np.stack(np.meshgrid(*places, indexing="ij"), axis=-1)
@@ -314,6 +312,8 @@ def dh_table(cell: Cell, frame: str, *, relative_to: str = WORLD) -> DHTable:
         ModelError: A joint between them does not turn about a line, follows another, or
             has the axis of its neighbour.
     """
+    for each in (frame, relative_to):
+        check_frame_name(each)
     workcell = cell.workcell
     tree = Tree.of(workcell)
     ends = workcell.frame(frame), workcell.frame(relative_to)

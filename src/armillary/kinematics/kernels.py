@@ -41,6 +41,7 @@ __all__ = [
     "EARTH",
     "Joints",
     "KernelOptions",
+    "check_frame_name",
     "chosen_axes",
     "frame_list",
     "gravity_vector",
@@ -271,11 +272,16 @@ def frame_list(frames: str | Sequence[str], question: str) -> tuple[str, ...]:
     if not names:
         raise ModelError(f"{question} needs at least one frame.")
     for name in names:
-        _check_name(name)
+        check_frame_name(name)
     return names
 
 
-def _check_name(name: object) -> None:
+def check_frame_name(name: object) -> None:
+    """Check that a frame is given by its name.
+
+    Raises:
+        ModelError: It is something else.
+    """
     if not isinstance(name, str):
         raise ModelError(f"A frame is given by its name, a text, not {quote(name)}.")
 
@@ -296,7 +302,7 @@ def named_twist(
     """
     for name in (frame, relative_to, axes):
         if name is not None:
-            _check_name(name)
+            check_frame_name(name)
     return Twist(
         frame=cell.frame(frame),
         relative_to=cell.frame(relative_to),

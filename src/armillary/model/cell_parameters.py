@@ -105,7 +105,12 @@ def named_parameters(cell: Workcell, names: Sequence[str]) -> tuple[CellParamete
         raise ModelError(
             f"parameters= takes a list of names, not the text {quote(names)}."
         )
-    listed = tuple(names)
+    try:
+        listed = tuple(names)
+    except TypeError:
+        raise ModelError(
+            f"parameters= takes a list of names, not {quote(names)}."
+        ) from None
     for name in listed:
         if not isinstance(cast(Any, name), str):
             raise ModelError(f"A parameter is given by its name, not {quote(name)}.")
