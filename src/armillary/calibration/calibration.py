@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,7 +22,9 @@ from armillary.calibration.next_poses import best_rows
 from armillary.cell.cell import Cell
 from armillary.errors import ModelError
 from armillary.kernel.arguments import whole_number
+from armillary.model.cell_parameters import named_parameters
 from armillary.model.mount import WORLD
+from armillary.model.varied_joint import SIX, part_at
 
 if TYPE_CHECKING:
     from armillary.calibration.compensation import CorrectionTable, DHTable
@@ -34,6 +37,8 @@ Truths = npt.NDArray[np.bool_]
 
 DOUBTFUL: Final = 3.0
 """Residuals above so many stated standard deviations are doubted."""
+FAR: Final = 0.1
+"""Poses that are corrected by more [m or rad] are printed as poses, too."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -355,6 +360,38 @@ class Calibration:
                 )
                 yield each.label, unit, a, b
 
+    def _far_poses(self) -> Iterator[str]:
+        """Yield poses whose corrections are far from small, of which numbers mix."""
+        workcell = self.nominal.workcell
+        found = named_parameters(workcell, self.names)
+        moved = dict.fromkeys(
+            (each.path, each.name.rpartition(".")[0])
+            for each, change in zip(found, self.values - self.start, strict=True)
+            if each.component in SIX and abs(change) > FAR
+        )
+        for path, name in moved:
+            pose = part_at(self.cell.workcell, path)
+            angles = np.degrees(pose.rpy())
+            numbers = (
+                *(f"{x:.6f}" for x in pose.position),
+                *(f"{a:.4f}" for a in angles),
+            )
+            yield f"  {name}: {', '.join(numbers)}"
+
+    def plot(self, path: str | os.PathLike[str]) -> None:
+        """Draw residuals before and after, and parameters with their 95 % intervals.
+
+        Args:
+            path: The picture to write; its ending says as what, such as `.png`, `.svg`.
+
+        Raises:
+            ModelError: Matplotlib is not installed, or does not know the ending.
+            OSError: The file cannot be written.
+        """
+        from armillary.calibration.plot import plot
+
+        plot(self, path)
+
     def report(self) -> str:
         """Return a text: parameters with errors, dependences, residuals, doubts."""
         lines = [repr(self)[1:-1], ""]
@@ -366,6 +403,10 @@ class Calibration:
         for name, start, value, std in rows:
             error = f"{std:10.2e}" if np.isfinite(std) else "fixed"
             lines.append(f"{name:{width}}  {start:12.6g} {value:14.8g} {error:>10}")
+        far = [*self._far_poses()]
+        if far:
+            lines += ["", "of these, poses: x, y, z [m], roll, pitch, yaw [degrees]:"]
+            lines += far
         if self.dependences:
             lines += ["", "not identifiable:"]
             lines += (f"  {each}" for each in self.dependences)

@@ -98,7 +98,9 @@ def exciting_motion(  # noqa: PLR0913 - options of one question
         raise ModelError(f"share of limits is at most 1, not {share}.")
     harmonics = whole_number("harmonics", harmonics, least=2)
     if harmonics > MOST_HARMONICS:
-        raise ModelError(f"harmonics is at most {MOST_HARMONICS}, not {quote(harmonics)}.")
+        raise ModelError(
+            f"harmonics is at most {MOST_HARMONICS}, not {quote(harmonics)}."
+        )
     trials = whole_number("trials", trials, least=1)
     most_steps = whole_number("most_steps", most_steps, least=1)
     seed = whole_number("seed", seed, least=0)
