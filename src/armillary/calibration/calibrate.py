@@ -190,7 +190,7 @@ def _least_squares() -> Any:
 
 def _listed(measurements: Any) -> list[Measurement]:
     is_listed = isinstance(measurements, Sequence) and not isinstance(measurements, str)
-    listed = [*measurements] if is_listed else [measurements]
+    listed: list[Any] = [*cast(Any, measurements)] if is_listed else [measurements]
     if not listed:
         raise ModelError("calibrate needs one measurement at least.")
     for each in listed:

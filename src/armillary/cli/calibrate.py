@@ -117,6 +117,7 @@ def run(options: argparse.Namespace) -> int:
         (left_out,) = found.cross_validated(options.cross_validate)
         about["cross_validated"] = float(np.sqrt((left_out**2).mean()))
     joints = [name for name in names if name not in MEASURED]
+    chosen = np.zeros((0, len(joints)))
     if options.next:
         chosen = _next_poses(cell, found, joints, options)
         about["next_poses"] = {"joints": joints, "rows": chosen.tolist()}
