@@ -17,11 +17,13 @@ from armillary.errors import ModelError, quote
 from armillary.forks import IMPORT_LOCK
 from armillary.kernel import Kernel, shared_kernel
 from armillary.kernel.native import real_type
+from armillary.kernel.python_kernel import PythonKernel
+from armillary.kernel.shared_input import with_shared_input
 from armillary.kinematics.bound_kernel import AnyKernel, bind
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.jacobian import Twist
 from armillary.kinematics.joint_vector import finite_numbers
-from armillary.kinematics.parameters import made_with
+from armillary.kinematics.parameters import PARAMETERS, made_with
 from armillary.kinematics.state import State, bound_state, branch_of
 from armillary.model.cell_parameters import named_parameters
 from armillary.model.fields import kept
@@ -179,7 +181,9 @@ def program_kernel(
     needed.
     """
     if not (selection.passive or repeated):
-        return shared_kernel(program, dtype=dtype)
+        kernel = shared_kernel(program, dtype=dtype)
+        is_varied = selection.parameters and not isinstance(kernel, PythonKernel)
+        return with_shared_input(kernel, PARAMETERS) if is_varied else kernel
     with IMPORT_LOCK:
         from armillary.kinematics.closing.kernel import closed_kernel
 
