@@ -27,7 +27,7 @@ from armillary.model.mount import WORLD
 from armillary.model.varied_joint import SIX, part_at
 
 if TYPE_CHECKING:
-    from armillary.calibration.compensation import CorrectionTable, DHTable
+    from armillary.calibration.compensation import CorrectionTable, DHTable, TargetTable
 
 __all__ = ["Calibration"]
 
@@ -223,6 +223,36 @@ class Calibration:
 
         return correction_table(
             self.nominal, self.cell, frame, axes, q=q, relative_to=relative_to
+        )
+
+    def target_table(
+        self,
+        frame: str,
+        axes: Mapping[str, npt.ArrayLike],
+        *,
+        near: npt.ArrayLike | None = None,
+        relative_to: str = WORLD,
+    ) -> TargetTable:
+        """Return corrections for a controller that takes poses alone.
+
+        Args:
+            frame: The frame that is to be at targets.
+            axes: The values of x, y, z [m], roll, pitch or yaw [rad] of a grid,
+                ascending, by name.
+            near: Joint positions [m or rad], shape (n,), at home by default: what is
+                not in the grid is as the nominal frame is there, and solutions are near
+                them.
+            relative_to: The frame in which targets are given.
+
+        Raises:
+            UnknownName: A frame does not exist, or a number of a pose.
+            ModelError: Values do not ascend, there are too many points, or a robot does
+                not reach one.
+        """
+        from armillary.calibration.compensation import target_table
+
+        return target_table(
+            self.nominal, self.cell, frame, axes, near=near, relative_to=relative_to
         )
 
     def dh_table(self, frame: str, *, relative_to: str = WORLD) -> DHTable:
