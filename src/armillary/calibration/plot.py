@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from armillary.errors import ModelError
 
-if TYPE_CHECKING:
-    from armillary.calibration.calibration import Calibration
-
 __all__ = ["plot"]
+
+Array = npt.NDArray[np.float64]
 
 INK, LIGHT, HELD = "#22303c", "#d1495b", "#b8c0c8"
 WITHIN: Final = 1.96
@@ -21,7 +21,27 @@ SMALLEST: Final = 1e-3
 """Residuals that are drawn as they are; smaller ones lie there."""
 
 
-def plot(found: Calibration, path: str | os.PathLike[str]) -> None:
+class Found(Protocol):
+    """What is drawn of a `Calibration`; its attributes of the same names."""
+
+    names: tuple[str, ...]
+    start: Array
+    values: Array
+    residuals: tuple[Array, ...]
+    before: tuple[Array, ...]
+
+    @property
+    def std(self) -> Array:
+        """Return the standard deviation of each parameter, shape (k,)."""
+        ...
+
+    @property
+    def noise(self) -> float:
+        """Return the standard deviation of residuals in parts of those stated."""
+        ...
+
+
+def plot(found: Found, path: str | os.PathLike[str]) -> None:
     """Draw what was found; see `Calibration.plot`."""
     try:
         import matplotlib.figure as of_matplotlib  # pyright: ignore
@@ -46,7 +66,7 @@ def plot(found: Calibration, path: str | os.PathLike[str]) -> None:
     figure.savefig(path)
 
 
-def _rows(axes: Any, found: Calibration) -> None:
+def _rows(axes: Any, found: Found) -> None:
     """Draw the root mean square of each row, in standard deviations."""
     start = 0
     for before, after in zip(found.before, found.residuals, strict=True):
@@ -67,7 +87,7 @@ def _rows(axes: Any, found: Calibration) -> None:
     axes.legend()
 
 
-def _parameters(axes: Any, found: Calibration, names: list[str]) -> None:
+def _parameters(axes: Any, found: Found, names: list[str]) -> None:
     """Draw changes of parameters and their intervals, fixed ones grey."""
     change = 1e3 * (found.values - found.start)
     reach = 1e3 * WITHIN * found.std

@@ -9,23 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import KernelError, ShapeError
 from armillary.ik.problem import IKProblem
+from armillary.ik.solution import Solution
 from armillary.kernel.sloped import imported
 from armillary.kinematics.bound_kernel import AnyKernel
 from armillary.kinematics.poses import pose_error_program
 
-if TYPE_CHECKING:
-    from armillary.ik.inverse_kinematics import InverseKinematics
-
 __all__ = ["jax_function", "torch_function"]
 
 Array = npt.NDArray[np.float64]
+
+Solver = Callable[..., Solution]
+"""An `InverseKinematics`, called with targets and near."""
 
 SINGULAR: Final = 1e-6
 """Directions in which joints move the frame less than this do not follow a target."""
@@ -39,7 +40,7 @@ class _Answers(NamedTuple):
         rates: The kernel of de/dq along directions.
     """
 
-    solver: InverseKinematics
+    solver: Solver
     rates: AnyKernel
 
     def __call__(
@@ -62,7 +63,7 @@ class _Answers(NamedTuple):
 
 
 def _opened(
-    solver: InverseKinematics, problem: IKProblem, library: str
+    solver: Solver, problem: IKProblem, library: str
 ) -> tuple[_Answers, Callable[..., Any]]:
     """Return what answers, and e(q, X) as a function of a library.
 
@@ -84,7 +85,7 @@ def _opened(
     return _Answers(solver, error.jvp(["q"])), function
 
 
-def torch_function(solver: InverseKinematics, problem: IKProblem) -> Callable[..., Any]:
+def torch_function(solver: Solver, problem: IKProblem) -> Callable[..., Any]:
     """Return answers as a function of tensors; see `InverseKinematics.torch`."""
     answers, error = _opened(solver, problem, "torch")
     torch = imported("torch")
@@ -97,7 +98,7 @@ def torch_function(solver: InverseKinematics, problem: IKProblem) -> Callable[..
     return torch.compiler.disable(ik)
 
 
-def jax_function(solver: InverseKinematics, problem: IKProblem) -> Callable[..., Any]:
+def jax_function(solver: Solver, problem: IKProblem) -> Callable[..., Any]:
     """Return answers as a function of JAX arrays; see `InverseKinematics.jax`."""
     answers, error = _opened(solver, problem, "jax")
     from armillary.kernel.jax_function import FIX
