@@ -22,22 +22,41 @@ SMALLEST: Final = 1e-3
 
 
 class Found(Protocol):
-    """What is drawn of a `Calibration`; its attributes of the same names."""
+    """What is drawn of a `Calibration`: its attributes of the same names."""
 
-    names: tuple[str, ...]
-    start: Array
-    values: Array
-    residuals: tuple[Array, ...]
-    before: tuple[Array, ...]
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of parameters."""
+        ...
+
+    @property
+    def start(self) -> Array:
+        """Return their nominal values, shape (k,)."""
+        ...
+
+    @property
+    def values(self) -> Array:
+        """Return the values that were found, shape (k,)."""
+        ...
 
     @property
     def std(self) -> Array:
-        """Return the standard deviation of each parameter, shape (k,)."""
+        """Return their standard deviations, shape (k,)."""
+        ...
+
+    @property
+    def residuals(self) -> tuple[Array, ...]:
+        """Return residuals of each measurement, shape (n, d)."""
+        ...
+
+    @property
+    def before(self) -> tuple[Array, ...]:
+        """Return the same of the nominal cell."""
         ...
 
     @property
     def noise(self) -> float:
-        """Return the standard deviation of residuals in parts of those stated."""
+        """Return the size of residuals in parts of those stated."""
         ...
 
 
