@@ -188,7 +188,7 @@ def test_friction_from_torques(run, robot: str, tmp_path: Path):
     for head, message in (
         (names.replace("qdd:upper", "qddd:upper"), "no column qdd:upper"),
         (names.replace("qdd:upper", "qdd:lower"), "there twice"),
-        (names.replace("time [s]", "x"), "no column of a motion"),
+        (names.replace("time [s]", "x"), "not a column of a motion"),
     ):
         csv = written(tmp_path / "m.csv", head, table)
         result = run("calibrate", robot, csv, *options)

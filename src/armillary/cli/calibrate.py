@@ -254,7 +254,7 @@ def _torques(
             if NOT_READ.fullmatch(name):
                 continue
             raise ShapeError(
-                f"{path}: {quote(name)} is no column of a motion, such as q:elbow, "
+                f"{path}: {quote(name)} is not a column of a motion, such as q:elbow, "
                 "qd:elbow, qdd:elbow or torque:elbow."
             )
         key = match[1], cell.joint(match[2])
