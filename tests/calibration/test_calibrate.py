@@ -10,7 +10,14 @@ import pytest
 
 import armillary as arm
 from armillary import Cell, Link, Manipulator, joints
-from armillary.calibration.measurements import Distances, Measurement, Poses, Positions
+from armillary.calibration.measurements import (
+    Distances,
+    Measurement,
+    OnSphere,
+    Poses,
+    Positions,
+    SamePoint,
+)
 from armillary.errors import ModelError, UnknownName
 
 JOINTS = ("shoulder_pan", "shoulder_lift", "elbow", "wrist_1", "wrist_2", "wrist_3")
@@ -196,6 +203,10 @@ PENDULUM = Cell(
         (lambda: Positions("end", [[0.0, 0.0]], [[1.0, 0, 0]], sigma=0.0), "above 0"),
         (lambda: Poses("end", [[0.0, 0.0]], [2.0 * np.eye(4)]), "not a pose"),
         (lambda: Distances("end", [[0.0, 0.0]], [-1.0]), "not above 0"),
+        (lambda: Positions(["end"], [[0.0, 0.0]], [[1.0, 0, 0]]), "by its name"),
+        (lambda: Distances("end", [[0.0, 0.0]], [1.0], to="end"), "the same frame"),
+        (lambda: SamePoint("end", [[0.0], [1.0, 2.0]]), "not numbers"),
+        (lambda: OnSphere("end", np.zeros((9, 2)), radius="1"), "above 0, not '1'"),
     ],
 )
 def test_measurements_that_are_refused(make: Any, message: str) -> None:
@@ -215,6 +226,51 @@ def test_questions_that_are_refused() -> None:
         arm.calibrate(PENDULUM, row, ["end.a"], loss="hubert")
     with pytest.raises(ModelError, match="not among parameters"):
         arm.calibrate(PENDULUM, row, ["end.a"], bounds={"end.d": (0.0, 1.0)})
+    for options, message in (
+        ({"cell": "PENDULUM"}, "takes a Cell first, not 'PENDULUM'"),
+        ({"measurements": None}, "not a measurement"),
+        ({"parameters": None}, "a list of names, not None"),
+        ({"bounds": [1.0]}, "bounds= is a dictionary"),
+        ({"priors": "end.a"}, "priors= is a dictionary"),
+        ({"loss": ["huber"]}, "huber"),
+        ({"most_steps": 1.5}, "whole number"),
+    ):
+        asked: dict[str, Any] = {
+            "cell": PENDULUM,
+            "measurements": row,
+            "parameters": ["end.a"],
+            **options,
+        }
+        with pytest.raises((ModelError, UnknownName), match=message):
+            arm.calibrate(**asked)
     other = Positions("end", [[0.0, 0.0, 0.0]], [[1.0, 0.0, 0.0]])
     with pytest.raises(ModelError, match="has 2 joints"):
         arm.calibrate(PENDULUM, other, ["end.a"])
+
+
+@pytest.mark.parametrize(
+    ("places", "message"),
+    [(1, "w at the other end"), (-1, "w at the other end"), (0, "transposed")],
+)
+@pytest.mark.parametrize("is_known", [True, False])
+def test_rotations_that_were_read_otherwise(
+    places: int, message: str, is_known: bool
+) -> None:
+    """Also where nobody knows where the camera and the tool are."""
+    cell = arm.example("ur5e_on_oval")
+    names = ["ur5e/elbow.a", "tool0"]
+    where = dict.fromkeys(["tool0.rx", "tool0.y"], 0.01)
+    if not is_known:
+        cell = cell.add(Manipulator(name="camera", links=[Link(name="eye")]))
+        names = ["tool0", "camera.mount"]
+        where = {"tool0.rx": 2.0, "tool0.y": 0.2, "camera.mount.ry": 1.5}
+    frame = {"relative_to": "world" if is_known else "eye"}
+    Q = configurations(12)
+    X = cell.with_parameters(where).fk("tool0", **frame)(Q)
+    assert arm.calibrate(cell, Poses("tool0", Q, X, **frame), names).doubts == ()
+    for pose in X:
+        q = np.roll(arm.Pose.from_matrix(pose).quaternion(), places)
+        R = arm.Pose.from_quaternion(q).matrix()[:3, :3]
+        pose[:3, :3] = R if places else R.T
+    doubts = arm.calibrate(cell, Poses("tool0", Q, X, **frame), names).doubts
+    assert message in doubts[-1]

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import armillary as arm
-from armillary.calibration.compensation import correction_table, dh_table
-from armillary.errors import ModelError
+from armillary.calibration.compensation import correction_table, dh_table, target_table
+from armillary.errors import ModelError, UnknownName
 
 
 def pair(example: str = "irb2400") -> tuple[arm.Cell, arm.Cell]:
@@ -84,7 +84,7 @@ def test_what_is_refused() -> None:
     cell, real = pair()
     with pytest.raises(ModelError, match="ascending"):
         correction_table(cell, real, "tool0", {"joint_1": [0.0, 0.0]})
-    with pytest.raises(ModelError, match="one joint at least"):
+    with pytest.raises(ModelError, match="one axis at least"):
         correction_table(cell, real, "tool0", {})
     with pytest.raises(ModelError, match="Joints may be too few"):
         flat = arm.example("pan_tilt")
@@ -105,3 +105,36 @@ def test_what_is_refused() -> None:
     table = correction_table(cell, real, "tool0", axes, q=np.full(6, 0.3))
     with pytest.raises(ModelError, match=r"not \(5,\)"):
         table.at(np.zeros(5))
+
+
+def test_targets_for_a_controller_that_takes_poses(tmp_path: Any) -> None:
+    cell = arm.example("irb2400")
+    names = list(cell.parameters(["joint_2.precursor", "joint_5.precursor"]))
+    p = np.random.default_rng(0).normal(0.0, 1e-3, len(names))
+    real = cell.with_parameters(dict(zip(names, p, strict=True)))
+    near = np.array([0.2, 0.3, 0.1, 0.4, 0.6, 0.2])
+    X = cell.fk("tool0")(near)
+    grid = {
+        "x": X[0, 3] + np.linspace(-0.1, 0.1, 5),
+        "z": X[2, 3] + np.linspace(-0.1, 0.1, 5),
+    }
+    table = target_table(cell, real, "tool0", grid, near=near)
+    wanted = np.tile(X, (2, 1, 1))
+    wanted[:, :3, 3] += [[0.03, 0.0, 0.04], [-0.07, 0.0, -0.02]]
+    q = cell.ik("tool0")(table.at(wanted), near=near).q
+    off = np.abs(real.fk("tool0")(q) - wanted).max()
+    before = np.abs(
+        real.fk("tool0")(cell.ik("tool0")(wanted, near=near).q) - wanted
+    ).max()
+    assert off < 0.02 * before
+    assert table.error < 2e-5
+    table.write(tmp_path / "t.csv")
+    head, *lines = (tmp_path / "t.csv").read_text().splitlines()
+    assert head == "x,z,d_x,d_y,d_z,d_rx,d_ry,d_rz"
+    assert len(lines) == 25
+    with pytest.raises(ModelError, match="does not reach"):
+        target_table(cell, real, "tool0", {"x": [1.0, 9.0]}, near=near)
+    with pytest.raises(UnknownName, match=r"'jaw'.*'yaw'"):
+        target_table(cell, real, "tool0", {"jaw": [0.0, 0.1]})
+    with pytest.raises(ModelError, match=r"\(\.\.\., 4, 4\)"):
+        table.at(np.zeros(3))

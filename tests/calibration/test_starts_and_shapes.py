@@ -168,7 +168,7 @@ def test_a_sphere_of_known_radius_and_too_few_rows() -> None:
     assert OnSphere("tool0", np.zeros((4, 7)), radius=0.1).unknowns == 3
     with pytest.raises(ModelError, match="always fit; it needs 5"):
         OnSphere("tool0", np.zeros((4, 7)))
-    with pytest.raises(ModelError, match="above 0 m"):
+    with pytest.raises(ModelError, match=r"above 0, not -1\.0"):
         OnSphere("tool0", np.zeros((4, 7)), radius=-1.0)
     with pytest.raises(ModelError, match="always fit; it needs 2"):
         SamePoint("tool0", np.zeros((1, 7)))

@@ -330,10 +330,15 @@ def test_questions_that_are_refused() -> None:
     with pytest.raises(ModelError, match="do not depend"):
         exciting_motion(cell, ["tool0.x"])
     for options, message in (
-        ({"harmonics": 1}, "2 or more"),
-        ({"seconds": "3"}, "a period above 0, not '3'"),
-        ({"trials": 2.5}, r"1 or more, not 2\.5 and 40"),
-        ({"share": np.nan}, "at most 1, not nan"),
+        ({"harmonics": 1}, "at least 2"),
+        ({"harmonics": 10**400}, "at most 100"),
+        ({"seconds": "3"}, "above 0, not '3'"),
+        ({"trials": 2.5}, "trials is 2.5; it must be a whole number"),
+        ({"share": np.nan}, "above 0, not nan"),
+        ({"share": 1.5}, "at most 1"),
+        ({"seed": -1}, "whole number"),
+        ({"check": "x"}, "a collision check"),
+        ({"check": arm.example("scara").collision()}, "another cell"),
     ):
         with pytest.raises(ModelError, match=message):
             exciting_motion(cell, ["link_2.inertia"], **options)

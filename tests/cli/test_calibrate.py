@@ -117,3 +117,81 @@ def test_a_file_of_joints_alone(run, robot: str, tmp_path: Path):
     result = run("calibrate", robot, csv, "--parameters", "tip.z")
     assert result.code == 2
     assert "no column is what was measured" in result.err
+
+
+def test_what_to_measure_next(run, robot: str, tmp_path: Path):
+    """In the units and columns of the file, of candidates or of free samples."""
+    Q, values = measured(arm.load(robot), "positions")
+    rows = np.hstack([np.degrees(Q[:, ::-1]), 1e3 * values])
+    csv = written(tmp_path / "m.csv", "upper,lower,x,y,z", rows)
+    near = written(tmp_path / "near.csv", "lower,upper", np.array([[1.0, 2], [50, 60]]))
+    options = ["--parameters", "tip,lower", "--frame", "tip", "--degrees", "--mm"]
+    result = run("calibrate", robot, csv, *options, "--next", "3")
+    assert result.code == 0, result.err
+    *_, names, a, b, c = result.out.splitlines()
+    assert names == "upper,lower"
+    chosen = np.array([each.split(",") for each in (a, b, c)], float)
+    assert 57.3 < np.abs(chosen).max() < 172.0
+    options += ["--next", "2", "--candidates", near, "--json"]
+    result = run("calibrate", robot, csv, *options)
+    about = json.loads(result.out)["next_poses"]
+    assert about["joints"] == ["upper", "lower"]
+    np.testing.assert_allclose(sorted(about["rows"]), [[2.0, 1.0], [60.0, 50.0]])
+
+
+def test_a_robot_somewhere_in_the_room_of_a_tracker(run, robot: str, tmp_path: Path):
+    """The robot is not mounted, and its joints do not take up where it stands."""
+    nominal = arm.load(robot)
+    where = arm.Pose.from_rpy(0.2, -0.1, 2.0, (-2.0, 1.0, 0.5)).matrix()
+    Q, values = measured(nominal, "positions")
+    x = values @ where[:3, :3].T + where[:3, 3]
+    csv = written(tmp_path / "m.csv", "lower,upper,x,y,z", np.hstack([Q, x]))
+    options = ["--parameters", "lower,upper.precursor,tip,robot.mount"]
+    better, picture = str(tmp_path / "better.urdf"), str(tmp_path / "p.svg")
+    options += ["--frame", "tip", "--out", better, "--plot", picture]
+    result = run("calibrate", robot, csv, *options)
+    assert result.code == 0, result.err
+    assert "robot.mount: -2.000000, 1.000000, 0.500000, 11.4592, -5.7296," in result.out
+    cell = arm.load(better)
+    np.testing.assert_allclose(cell.fk("tip")(Q)[:, :3, 3], x, rtol=0, atol=1e-8)
+    found = cell.fk("lower")(np.zeros(2))
+    np.testing.assert_allclose(
+        np.linalg.inv(cell.fk("base")(np.zeros(2))) @ found,
+        nominal.fk("lower")(np.zeros(2)),
+        atol=1e-8,
+    )
+    assert "<svg" in Path(picture).read_text()
+    result = run("calibrate", robot, csv, *options[:-1], str(tmp_path / "p.xyz"))
+    assert result.code == 2
+    assert "ends in one of" in result.err
+
+
+def test_friction_from_torques(run, robot: str, tmp_path: Path):
+    masses = {"upper.inertia.m": 2.0, "upper.inertia.h_x": 0.2}
+    masses |= {f"upper.inertia.I_{axis}": 0.3 for axis in ("xx", "yy", "zz")}
+    cell = arm.load(robot).with_parameters(masses)
+    robot = str(tmp_path / "heavy.urdf")
+    arm.save(cell, robot)
+    q, qd, qdd = np.random.default_rng(0).normal(size=(3, 20, 2))
+    real = cell.with_parameters({"upper.dynamics.friction": 0.5})
+    torques = real.inverse_dynamics()(q, qd, qdd)
+    rows = np.hstack([np.arange(20.0)[:, None], *np.degrees([q, qd, qdd])])
+    columns = [f"{k}:{j} [rad]" for k in ("q", "qd", "qdd") for j in ("upper", "lower")]
+    swapped = rows[:, [0, 2, 1, 4, 3, 6, 5]]
+    table = np.hstack([swapped, torques])
+    names = ",".join(["time [s]", *columns, "torque:lower", "torque:upper [N m]"])
+    csv = written(tmp_path / "m.csv", names, table)
+    options = ["--parameters", "upper.dynamics.friction", "--degrees", "--json"]
+    result = run("calibrate", robot, csv, *options)
+    assert result.code == 0, result.err
+    (found,) = json.loads(result.out)["parameters"]
+    assert found["value"] == pytest.approx(0.5, abs=1e-9)
+    for head, message in (
+        (names.replace("qdd:upper", "qddd:upper"), "no column qdd:upper"),
+        (names.replace("qdd:upper", "qdd:lower"), "there twice"),
+        (names.replace("time [s]", "x"), "not a column of a motion"),
+    ):
+        csv = written(tmp_path / "m.csv", head, table)
+        result = run("calibrate", robot, csv, *options)
+        assert result.code == 2
+        assert message in result.err

@@ -144,3 +144,36 @@ def test_clear_errors(cell, kernel):
         jax.jit(fk)(q[:6], p)
     with pytest.raises(KernelError, match="is a pipeline"):
         arm.example("delta").fk("platform").jax()
+
+
+def test_answers_of_inverse_kinematics() -> None:
+    """Derivatives are the inverse Jacobian, under jit, vmap, forward and reverse."""
+    cell = arm.example("irb2400")
+    ik = cell.ik("tool0").jax()
+    Q = np.random.default_rng(0).uniform(0.1, 0.8, (3, 6))
+    X = cell.fk("tool0")(Q)
+
+    def turned(angle: Any, X: Any, near: Any) -> Any:
+        c, s = jnp.cos(angle), jnp.sin(angle)
+        R = jnp.array([[c, -s, 0, 0], [s, c, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
+        return ik(X @ R, near)
+
+    J = np.linalg.inv(cell.jacobian("tool0", axes="tool0")(Q))[..., 5]
+    np.testing.assert_allclose(ik(X, Q), Q, atol=1e-9)
+    for transform in (jax.jacfwd, jax.jacrev):
+        slopes = jax.jit(jax.vmap(transform(turned), (None, 0, 0)))(0.0, X, Q)
+        np.testing.assert_allclose(slopes, J, atol=1e-9)
+    with pytest.raises(ShapeError, match="float64"):
+        ik(X.astype(np.float32))
+
+
+def test_distances() -> None:
+    check = arm.example("irb2400").collision()
+    Q = np.random.default_rng(0).uniform(-0.5, 0.5, (3, 6))
+    distances = check.jax()
+    np.testing.assert_array_equal(jax.jit(distances)(Q), check.distances(Q))
+    for transform in (jax.jacfwd, jax.jacrev):
+        slopes = jax.vmap(transform(distances))(Q)
+        np.testing.assert_allclose(slopes, check.gradients(Q), atol=1e-14)
+    with pytest.raises(ShapeError, match="float64"):
+        distances(Q.astype(np.float32))

@@ -147,3 +147,50 @@ def test_one_step_of_newton_has_the_gradient_of_inverse_kinematics():
     ends = [arm6.ik("tool0")(X + s * step, near=near).q[2] for s in (1, -1)]
     slope = np.sum(target.grad.numpy() * step)
     assert slope == pytest.approx((ends[0] - ends[1]) / 2, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", ["irb2400", "ur5e_on_oval"])
+def test_answers_of_inverse_kinematics(name: str) -> None:
+    """The gradient is that of differences; joints that are left free move least."""
+    cell = arm.example(name)
+    solver = cell.ik("tool0")
+    ik, count = solver.torch(), len(cell.joint_names)
+    near = torch.from_numpy(np.random.default_rng(0).uniform(0.1, 0.8, (3, count)))
+    X = cell.fk("tool0").torch()(near)
+    vector = torch.zeros(3, 6, dtype=torch.float64, requires_grad=True)
+    twist = torch.zeros(3, 4, 4, dtype=torch.float64)
+    for k, (i, j) in enumerate([(0, 3), (1, 3), (2, 3)]):
+        twist[:, i, j] = twist[:, i, j] + vector[:, k]
+    for k, (i, j) in enumerate([(2, 1), (0, 2), (1, 0)]):
+        twist[:, i, j] = twist[:, i, j] + vector[:, 3 + k]
+        twist[:, j, i] = twist[:, j, i] - vector[:, 3 + k]
+    target = X @ torch.linalg.matrix_exp(twist)
+    q = ik(target, near)
+    np.testing.assert_allclose(cell.fk("tool0")(q.detach().numpy()), X, atol=1e-6)
+    weights = torch.linspace(1.0, 2.0, q.shape[-1], dtype=torch.float64)
+    (slope,) = torch.autograd.grad(torch.sum(q * weights), vector)
+    J = cell.jacobian("tool0", axes="tool0")(q.detach().numpy())
+    wanted = np.einsum("j,njk->nk", weights.numpy(), np.linalg.pinv(J))
+    np.testing.assert_allclose(slope, wanted, atol=1e-8)
+    far = torch.eye(4, dtype=torch.float64) * 1.0
+    far[0, 3] = 99.0
+    assert torch.isnan(ik(far)).all()
+
+
+def test_answers_that_have_no_gradient() -> None:
+    with pytest.raises(KernelError, match="one full pose"):
+        arm.example("irb2400").ik("tool0", rotation="xy").torch()
+
+
+def test_distances() -> None:
+    check = arm.example("irb2400").collision()
+    Q = np.random.default_rng(0).uniform(-0.5, 0.5, (3, 6))
+    q = torch.from_numpy(Q).requires_grad_()
+    distances = check.torch()(q)
+    np.testing.assert_array_equal(distances.detach(), check.distances(Q))
+    weights = torch.linspace(1.0, 2.0, len(check.pairs), dtype=torch.float64)
+    torch.sum(distances * weights).backward()
+    wanted = np.einsum("k,nkj->nj", weights.numpy(), check.gradients(Q))
+    np.testing.assert_allclose(q.grad, wanted, atol=1e-14)
+    with pytest.raises(ShapeError, match="double"):
+        check.torch()(q.float())

@@ -82,7 +82,7 @@ class BoardImages(Measurement):
                 "millimetres, divide them by 1000."
             )
         try:
-            numbers = np.array(camera, np.float64)
+            numbers = np.array([float(each) for each in camera])
         except (TypeError, ValueError):
             numbers = np.zeros(0)
         if numbers.shape != (4,) or not (

@@ -17,7 +17,13 @@ from armillary.calibration.measurement import Compared, Measurement, as_sigma
 from armillary.calibration.pose_starts import pose_starts
 from armillary.cell.cell import Cell
 from armillary.errors import ModelError, quote, unknown
-from armillary.model.cell_parameters import DYNAMICS, named_parameters
+from armillary.kernel.arguments import whole_number
+from armillary.model.cell_parameters import (
+    DYNAMICS,
+    MOUNT,
+    first_places,
+    named_parameters,
+)
 from armillary.model.joint_dynamics import AT_LEAST_ZERO
 
 if TYPE_CHECKING:
@@ -58,7 +64,9 @@ def calibrate(
     The sum of squares of residuals, each over its standard deviation, becomes least
     (trust regions, by SciPy); derivatives are exact. Which parameters measurements
     decide is found where the search begins: of those that stand for one another, such
-    as offsets along parallel axes, the last ones stay where they are.
+    as offsets along parallel axes, the last ones stay where they are, but those that
+    say where manipulators stand and frames are on links come before all others. If the
+    mount of a manipulator is among the parameters, it need not be mounted.
 
     The search begins with the nominal cell, but for poses whose six numbers are all
     parameters: up to two of them, as of a tool and a base, have a start from
@@ -89,14 +97,16 @@ def calibrate(
             cell; a row cannot be computed with the nominal values; or SciPy is not
             installed.
     """
-    listed = (
-        [measurements] if isinstance(measurements, Measurement) else [*measurements]
-    )
-    _check(listed, loss)
+    if not isinstance(cast(Any, cell), Cell):
+        raise ModelError(f"calibrate takes a Cell first, not {quote(cell)}.")
+    listed = _listed(measurements)
+    if not isinstance(cast(Any, loss), str) or loss not in LOSSES:
+        raise unknown("loss", loss, LOSSES)
+    _check_mappings(bounds=bounds, priors=priors)
+    cell = _mounted(cell, parameters)
     workcell = cell.workcell
     found = named_parameters(workcell, parameters)
-    if not (isinstance(cast(Any, most_steps), int) and most_steps > 0):
-        raise ModelError(f"most_steps= is a count of at least 1, not {most_steps}.")
+    most_steps = whole_number("most_steps", most_steps, least=1)
     if not found:
         raise ModelError("calibrate needs parameters= with one name at least.")
     names = [each.name for each in found]
@@ -114,7 +124,7 @@ def calibrate(
         is_robust=loss != "linear",
     )
     guess = problem.better(start, np.clip(guess, lower, upper))
-    decided = identified(problem.all_rates(guess), names)
+    decided = identified(problem.all_rates(guess), names, first_places(workcell, found))
     free = problem.choose(~decided.is_fixed)
     problem.rescale(guess)
     scale = problem.scale[free]
@@ -178,17 +188,38 @@ def _least_squares() -> Any:
     return solver.least_squares
 
 
-def _check(measurements: Sequence[Any], loss: str) -> None:
-    if not measurements:
+def _listed(measurements: Any) -> list[Measurement]:
+    is_listed = isinstance(measurements, Sequence) and not isinstance(measurements, str)
+    listed: list[Any] = [*cast(Any, measurements)] if is_listed else [measurements]
+    if not listed:
         raise ModelError("calibrate needs one measurement at least.")
-    for each in measurements:
+    for each in listed:
         if not isinstance(each, Measurement):
             raise ModelError(
                 f"{quote(each)} is not a measurement, such as "
                 "arm.measurements.Positions(frame, q, positions)."
             )
-    if loss not in LOSSES:
-        raise unknown("loss", loss, LOSSES)
+    return listed
+
+
+def _mounted(cell: Cell, names: Sequence[Any]) -> Cell:
+    """Return the cell with manipulators mounted whose mounts are parameters.
+
+    One that comes from a file alone is at the world, which is that of whoever measures.
+    """
+    for name in names if isinstance(cast(Any, names), Sequence) else ():
+        owner, dot, _ = str(name).partition(f".{MOUNT}")
+        if dot and owner in cell.workcell.index and owner not in cell.workcell.mounted:
+            cell = cell.mount(owner)
+    return cell
+
+
+def _check_mappings(**given: Any) -> None:
+    for name, each in given.items():
+        if not (each is None or isinstance(each, Mapping)):
+            raise ModelError(
+                f"{name}= is a dictionary by names of parameters, not {quote(each)}."
+            )
 
 
 def _bounds(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,10 +21,13 @@ from armillary.calibration.measurement import Measurement, numbers_in_rows
 from armillary.calibration.next_poses import best_rows
 from armillary.cell.cell import Cell
 from armillary.errors import ModelError
+from armillary.kernel.arguments import whole_number
+from armillary.model.cell_parameters import named_parameters
 from armillary.model.mount import WORLD
+from armillary.model.varied_joint import SIX, part_at
 
 if TYPE_CHECKING:
-    from armillary.calibration.compensation import CorrectionTable, DHTable
+    from armillary.calibration.compensation import CorrectionTable, DHTable, TargetTable
 
 __all__ = ["Calibration"]
 
@@ -33,6 +37,8 @@ Truths = npt.NDArray[np.bool_]
 
 DOUBTFUL: Final = 3.0
 """Residuals above so many stated standard deviations are doubted."""
+FAR: Final = 0.1
+"""Poses that are corrected by more [m or rad] are printed as poses, too."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -169,13 +175,13 @@ class Calibration:
         """
         joints = len(self.nominal.joint_names)
         rows = numbers_in_rows(candidates, (joints,), "joint positions", "candidates")
-        if not (
-            isinstance(cast(Any, count), int | np.integer) and 0 < count <= len(rows)
-        ):
+        count = whole_number("count, how many poses to choose,", count, least=1)
+        if count > len(rows):
             raise ModelError(
                 f"next_poses chooses 1 to {len(rows)} of the candidates, not {count}."
             )
-        if not 0 <= like < len(self.measurements):
+        like = whole_number("like, the number of a measurement,", like, least=0)
+        if like >= len(self.measurements):
             raise ModelError(
                 f"like= is the number of a measurement, 0 to "
                 f"{len(self.measurements) - 1}, not {like}."
@@ -217,6 +223,36 @@ class Calibration:
 
         return correction_table(
             self.nominal, self.cell, frame, axes, q=q, relative_to=relative_to
+        )
+
+    def target_table(
+        self,
+        frame: str,
+        axes: Mapping[str, npt.ArrayLike],
+        *,
+        near: npt.ArrayLike | None = None,
+        relative_to: str = WORLD,
+    ) -> TargetTable:
+        """Return corrections for a controller that takes poses alone.
+
+        Args:
+            frame: The frame that is to be at targets.
+            axes: The values of x, y, z [m], roll, pitch or yaw [rad] of a grid,
+                ascending, by name.
+            near: Joint positions [m or rad], shape (n,), at home by default: what is
+                not in the grid is as the nominal frame is there, and solutions are near
+                them.
+            relative_to: The frame in which targets are given.
+
+        Raises:
+            UnknownName: A frame does not exist, or a number of a pose.
+            ModelError: Values do not ascend, there are too many points, or a robot does
+                not reach one.
+        """
+        from armillary.calibration.compensation import target_table
+
+        return target_table(
+            self.nominal, self.cell, frame, axes, near=near, relative_to=relative_to
         )
 
     def dh_table(self, frame: str, *, relative_to: str = WORLD) -> DHTable:
@@ -261,7 +297,8 @@ class Calibration:
             (len(m) for m, s in zip(self.measurements, split, strict=True) if s),
             default=0,
         )
-        if not 2 <= parts <= least:
+        parts = whole_number("parts", parts, least=2)
+        if parts > least:
             raise ModelError(
                 f"Rows cannot be dealt to {parts} parts: there must be 2 at least, and "
                 f"a row of each measurement in each; the fewest rows are {least}."
@@ -308,7 +345,6 @@ class Calibration:
             self.nominal.workcell,
             self.measurements,
             self.names,
-            self.start,
             self.residuals,
         )
         return tuple(found)
@@ -354,6 +390,38 @@ class Calibration:
                 )
                 yield each.label, unit, a, b
 
+    def _far_poses(self) -> Iterator[str]:
+        """Yield poses whose corrections are far from small, of which numbers mix."""
+        workcell = self.nominal.workcell
+        found = named_parameters(workcell, self.names)
+        moved = dict.fromkeys(
+            (each.path, each.name.rpartition(".")[0])
+            for each, change in zip(found, self.values - self.start, strict=True)
+            if each.component in SIX and abs(change) > FAR
+        )
+        for path, name in moved:
+            pose = part_at(self.cell.workcell, path)
+            angles = np.degrees(pose.rpy())
+            numbers = (
+                *(f"{x:.6f}" for x in pose.position),
+                *(f"{a:.4f}" for a in angles),
+            )
+            yield f"  {name}: {', '.join(numbers)}"
+
+    def plot(self, path: str | os.PathLike[str]) -> None:
+        """Draw residuals before and after, and parameters with their 95 % intervals.
+
+        Args:
+            path: The picture to write; its ending says as what, such as `.png`, `.svg`.
+
+        Raises:
+            ModelError: Matplotlib is not installed, or does not know the ending.
+            OSError: The file cannot be written.
+        """
+        from armillary.calibration.plot import plot
+
+        plot(self, path)
+
     def report(self) -> str:
         """Return a text: parameters with errors, dependences, residuals, doubts."""
         lines = [repr(self)[1:-1], ""]
@@ -365,6 +433,10 @@ class Calibration:
         for name, start, value, std in rows:
             error = f"{std:10.2e}" if np.isfinite(std) else "fixed"
             lines.append(f"{name:{width}}  {start:12.6g} {value:14.8g} {error:>10}")
+        far = [*self._far_poses()]
+        if far:
+            lines += ["", "of these, poses: x, y, z [m], roll, pitch, yaw [degrees]:"]
+            lines += far
         if self.dependences:
             lines += ["", "not identifiable:"]
             lines += (f"  {each}" for each in self.dependences)

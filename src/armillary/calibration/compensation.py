@@ -22,17 +22,26 @@ import numpy.typing as npt
 from armillary.calibration.measurement import numbers_in_rows
 from armillary.calibration.measurements import rotation_vectors
 from armillary.cell.cell import Cell
-from armillary.errors import ModelError, quote
+from armillary.errors import ModelError, quote, unknown
 from armillary.ik.closed_forms.dh_from_axes import arm_of
 from armillary.ik.closed_forms.family import NotApplicable
 from armillary.ik.closed_forms.screw_axes import chain_of
-from armillary.kinematics.kernels import selection_of
+from armillary.kernel.arguments import numbers_of
+from armillary.kinematics.kernels import check_frame_name, selection_of
 from armillary.model.mount import WORLD
 from armillary.model.tree import Tree
 from armillary.replaced_file import replacing
 from armillary.spatial.pose import Pose
 
-__all__ = ["CorrectionTable", "DHRow", "DHTable", "correction_table", "dh_table"]
+__all__ = [
+    "CorrectionTable",
+    "DHRow",
+    "DHTable",
+    "TargetTable",
+    "correction_table",
+    "dh_table",
+    "target_table",
+]
 
 Array = npt.NDArray[np.float64]
 
@@ -41,6 +50,7 @@ STEPS: Final = 8
 SINGULAR: Final = 1e-6
 """Directions in which joints move the frame less than this do not count."""
 MOST_ROWS: Final = 1_000_000
+POSE_NUMBERS: Final = ("x", "y", "z", "roll", "pitch", "yaw")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -87,7 +97,7 @@ class CorrectionTable:
         Raises:
             ModelError: q has another shape.
         """
-        rows, count = np.asarray(q, np.float64), self.corrections.shape[-1]
+        rows, count = numbers_of("q", q), self.corrections.shape[-1]
         if rows.shape[-1:] != (count,):
             raise ModelError(
                 f"A table corrects the positions of all {count} joints, shape (..., "
@@ -109,22 +119,8 @@ class CorrectionTable:
         return fk(self.at(q))
 
     def _interpolated(self, q: Array) -> Array:
-        """Return corrections by the 2^m points around each row."""
-        places: list[npt.NDArray[np.intp]] = []
-        shares: list[Array] = []
-        for name, axis in zip(self.joints, self.axes, strict=True):
-            x = np.clip(q[..., self.nominal.joint(name)], axis[0], axis[-1])
-            k = np.clip(np.searchsorted(axis, x, side="right") - 1, 0, len(axis) - 2)
-            places.append(k)
-            shares.append((x - axis[k]) / (axis[k + 1] - axis[k]))
-        total = np.zeros_like(q)
-        for corner in itertools.product((0, 1), repeat=len(places)):
-            weight = np.ones(q.shape[:-1])
-            for side, share in zip(corner, shares, strict=True):
-                weight = weight * (share if side else 1.0 - share)
-            at = tuple(k + side for k, side in zip(places, corner, strict=True))
-            total += weight[..., np.newaxis] * self.corrections[at]
-        return total
+        columns = [self.nominal.joint(name) for name in self.joints]
+        return _interpolated(self.axes, self.corrections, q[..., columns])
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write a CSV file: a line for each point, its position and all corrections.
@@ -132,10 +128,223 @@ class CorrectionTable:
         Raises:
             OSError: The file cannot be written.
         """
-        names = [*self.joints, *(f"d_{name}" for name in self.nominal.joint_names)]
-        points = np.stack(np.meshgrid(*self.axes, indexing="ij"), axis=-1)
-        rows = np.concatenate([points, self.corrections], axis=-1)
-        _write_csv(path, names, rows.reshape(-1, len(names)).tolist())
+        _write_grid(
+            path, self.joints, self.axes, self.nominal.joint_names, self.corrections
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TargetTable:
+    """Corrections of target poses on a grid; between its points they are linear.
+
+    Attributes:
+        names: Of the numbers of a target that the grid has, some of x, y, z [m], roll,
+            pitch, yaw [rad].
+        axes: The values of each, ascending.
+        corrections: What is added to x, y, z [m], and the rotation vector [rad] by
+            which the target is turned, in the axes of targets; shape (k_1, ..., k_m,
+            6).
+        error: How far the frame is from its target in the middle of the cells of the
+            grid, at most [m].
+        error_rotation: And how far it is turned [rad].
+    """
+
+    names: tuple[str, ...]
+    axes: tuple[Array, ...]
+    corrections: Array
+    error: float
+    error_rotation: float
+
+    def at(self, targets: npt.ArrayLike) -> Array:
+        """Return the poses to ask the controller for, shape (..., 4, 4).
+
+        Args:
+            targets: Where the frame is to be, shape (..., 4, 4). Beyond the grid the
+                corrections of its faces count.
+
+        Raises:
+            ShapeError: Targets are not numbers.
+            ModelError: They have another shape.
+        """
+        X = numbers_of("targets", targets)
+        if X.shape[-2:] != (4, 4):
+            raise ModelError(f"Targets have the shape (..., 4, 4), not {X.shape}.")
+        columns = [POSE_NUMBERS.index(name) for name in self.names]
+        change = _interpolated(
+            self.axes, self.corrections, _numbers_of(X)[..., columns]
+        )
+        return _moved(X, change)
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write a CSV file: a line for each point, its values and the correction.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        changes = ("x", "y", "z", "rx", "ry", "rz")
+        _write_grid(path, self.names, self.axes, changes, self.corrections)
+
+
+def target_table(
+    nominal: Cell,
+    real: Cell,
+    frame: str,
+    axes: Mapping[str, npt.ArrayLike],
+    *,
+    near: npt.ArrayLike | None = None,
+    relative_to: str = WORLD,
+) -> TargetTable:
+    """Return what a controller that takes poses alone adds to its targets.
+
+    Args:
+        nominal: The cell as the controller knows it.
+        real: The calibrated cell.
+        frame: The frame that counts.
+        axes: The values of x, y, z [m], roll, pitch or yaw [rad] of a grid, two or more
+            of each, ascending.
+        near: Joint positions, shape (n,), at home by default. Numbers of the pose that
+            are not in the grid are those of the nominal frame there, and solutions are
+            those near it, as the controller's must be.
+        relative_to: In which frame targets are given.
+
+    Raises:
+        UnknownName: A frame does not exist, or a number of a pose.
+        ModelError: Values do not ascend, there are too many points, or a robot does not
+            reach one.
+    """
+    listed, lines = _grid(axes, frame, relative_to)
+    for name in listed:
+        if name not in POSE_NUMBERS:
+            raise unknown("number of a pose", name, POSE_NUMBERS)
+    columns = [POSE_NUMBERS.index(name) for name in listed]
+    count = len(nominal.joint_names)
+    given: Any = [nominal.home.q if near is None else near]
+    (q,) = numbers_in_rows(given, (count,), "positions of all joints", "near=")
+    nominal_fk: Any = nominal.fk(frame, relative_to=relative_to)
+    solve = real.ik(frame, relative_to=relative_to)
+    fixed = _numbers_of(nominal_fk(q))
+
+    def rows(places: Sequence[Array]) -> Array:
+        numbers = np.zeros((*map(len, places), 6)) + fixed
+        numbers[..., columns] = np.stack(np.meshgrid(*places, indexing="ij"), axis=-1)
+        return _poses_of(numbers)
+
+    def asked(targets: Array) -> Array:
+        found = solve(targets, near=q, tolerance=(1e-9, 1e-9))
+        if not np.all(found.success):
+            where = np.unravel_index(int(np.argmin(found.success)), targets.shape[:-2])
+            place = quote(_numbers_of(targets[where]).round(4).tolist())
+            raise ModelError(
+                f"The real {quote(frame)} does not reach x, y, z, roll, pitch, yaw of "
+                f"{place}; leave such points out of the grid."
+            )
+        return nominal_fk(found.q)
+
+    wanted = rows(lines)
+    corrections = _twist(wanted, asked(wanted))
+    table = TargetTable(
+        names=listed, axes=lines, corrections=corrections, error=0.0, error_rotation=0.0
+    )
+    middle = rows([0.5 * (line[1:] + line[:-1]) for line in lines])
+    off = _twist(table.at(middle), asked(middle))
+    sizes = [np.linalg.norm(x, axis=-1).max() for x in (off[..., :3], off[..., 3:])]
+    return replace(table, error=float(sizes[0]), error_rotation=float(sizes[1]))
+
+
+def _numbers_of(X: Array) -> Array:
+    """Return x, y, z, roll, pitch, yaw of poses, shape (..., 6)."""
+    flat = X.reshape(-1, 4, 4)
+    numbers = [[*x[:3, 3], *Pose.from_matrix(x, tolerance=1e-6).rpy()] for x in flat]
+    return np.array(numbers, np.float64).reshape(*X.shape[:-2], 6)
+
+
+def _poses_of(numbers: Array) -> Array:
+    """Return the poses of x, y, z, roll, pitch, yaw, shape (..., 4, 4)."""
+    flat = numbers.reshape(-1, 6).tolist()
+    poses = [Pose.from_rpy(x[3], x[4], x[5], x[:3]).matrix() for x in flat]
+    return np.array(poses, np.float64).reshape(*numbers.shape[:-1], 4, 4)
+
+
+def _moved(X: Array, twists: Array) -> Array:
+    """Return poses that are shifted and turned by rotation vectors, in outer axes."""
+    found = np.array(X)
+    found[..., :3, 3] += twists[..., :3]
+    w = twists[..., 3:].reshape(-1, 3)
+    turns = np.array([Pose.rotation_about(*_axis(x)).matrix()[:3, :3] for x in w])
+    found[..., :3, :3] = turns.reshape(*X.shape[:-2], 3, 3) @ X[..., :3, :3]
+    return found
+
+
+def _axis(w: Array) -> tuple[tuple[float, ...], float]:
+    angle = float(np.linalg.norm(w))
+    return ((1.0, 0.0, 0.0), 0.0) if angle == 0.0 else (tuple(w / angle), angle)
+
+
+def _interpolated(axes: Sequence[Array], values: Array, at: Array) -> Array:
+    """Return values on a grid between its points, by the 2^m points around each row.
+
+    Args:
+        axes: The places of points, ascending, m of them.
+        values: Shape (k_1, ..., k_m, d).
+        at: Where, shape (..., m).
+    """
+    places: list[npt.NDArray[np.intp]] = []
+    shares: list[Array] = []
+    for column, axis in enumerate(axes):
+        x = np.clip(at[..., column], axis[0], axis[-1])
+        k = np.clip(np.searchsorted(axis, x, side="right") - 1, 0, len(axis) - 2)
+        places.append(k)
+        shares.append((x - axis[k]) / (axis[k + 1] - axis[k]))
+    total = np.zeros((*at.shape[:-1], values.shape[-1]))
+    for corner in itertools.product((0, 1), repeat=len(places)):
+        weight = np.ones(at.shape[:-1])
+        for side, share in zip(corner, shares, strict=True):
+            weight = weight * (share if side else 1.0 - share)
+        point = tuple(k + side for k, side in zip(places, corner, strict=True))
+        total += weight[..., np.newaxis] * values[point]
+    return total
+
+
+def _write_grid(
+    path: str | os.PathLike[str],
+    names: Sequence[str],
+    axes: Sequence[Array],
+    changed: Sequence[str],
+    values: Array,
+) -> None:
+    points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
+    rows = np.concatenate([points, values], axis=-1)
+    listed = [*names, *(f"d_{name}" for name in changed)]
+    _write_csv(path, listed, rows.reshape(-1, len(listed)).tolist())
+
+
+def _grid(
+    axes: Any, frame: str, relative_to: str
+) -> tuple[tuple[str, ...], tuple[Array, ...]]:
+    """Return the names of a grid and its values, checked."""
+    for each in (frame, relative_to):
+        check_frame_name(each)
+    if not isinstance(axes, Mapping):
+        raise ModelError(
+            "axes are values by their names, such as {'elbow': [0.0, 0.5, 1.0]}; not "
+            f"{quote(axes)}."
+        )
+    given = cast("Mapping[str, Any]", axes)
+    listed = tuple(given)
+    lines = tuple(
+        numbers_in_rows(given[name], (), "positions", f"axis {quote(name)}")
+        for name in listed
+    )
+    for name, line in zip(listed, lines, strict=True):
+        if len(line) < 2 or (np.diff(line) <= 0.0).any():
+            raise ModelError(
+                f"The positions of {quote(name)} must be two or more, ascending."
+            )
+    if not listed or math.prod(map(len, lines)) > MOST_ROWS:
+        raise ModelError(
+            f"A table needs one axis at least, and at most {MOST_ROWS} points."
+        )
+    return listed, lines
 
 
 def correction_table(
@@ -164,36 +373,13 @@ def correction_table(
         ModelError: Positions do not ascend, there are too many points; or the real
             robot cannot be where the nominal one is, such as one of five joints.
     """
-    if not isinstance(cast(Any, axes), Mapping):
-        raise ModelError(
-            "axes are positions of joints by their names, such as {'elbow': [0.0, "
-            f"0.5, 1.0]}}; not {quote(axes)}."
-        )
-    listed = tuple(axes)
-    lines = tuple(
-        numbers_in_rows(axes[name], (), "positions", f"axis {quote(name)}")
-        for name in listed
-    )
-    for name, line in zip(listed, lines, strict=True):
-        if len(line) < 2 or (np.diff(line) <= 0.0).any():
-            raise ModelError(
-                f"The positions of {quote(name)} must be two or more, ascending."
-            )
-    if not listed or math.prod(map(len, lines)) > MOST_ROWS:
-        raise ModelError(
-            f"A table needs one joint at least, and at most {MOST_ROWS} points."
-        )
+    listed, lines = _grid(axes, frame, relative_to)
     columns = [nominal.joint(name) for name in listed]
     if len(set(columns)) < len(columns):
         raise ModelError(f"axes name a joint twice: {', '.join(listed)}.")
     count = len(nominal.joint_names)
-    given: Any = nominal.home.q if q is None else q
-    if np.shape(given) != (count,):
-        raise ModelError(
-            f"q= has the positions of all {count} joints, not the shape "
-            f"{np.shape(given)}."
-        )
-    (others,) = numbers_in_rows(cast(Any, [given]), (count,), "joint positions", "q=")
+    given: Any = [nominal.home.q if q is None else q]
+    (others,) = numbers_in_rows(given, (count,), "positions of all joints", "q=")
 
     def rows(places: Sequence[Array]) -> Array:
         points = np.stack(np.meshgrid(*places, indexing="ij"), axis=-1)
@@ -314,6 +500,8 @@ def dh_table(cell: Cell, frame: str, *, relative_to: str = WORLD) -> DHTable:
         ModelError: A joint between them does not turn about a line, follows another, or
             has the axis of its neighbour.
     """
+    for each in (frame, relative_to):
+        check_frame_name(each)
     workcell = cell.workcell
     tree = Tree.of(workcell)
     ends = workcell.frame(frame), workcell.frame(relative_to)

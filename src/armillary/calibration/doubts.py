@@ -10,7 +10,10 @@ import numpy.typing as npt
 
 from armillary.calibration.measurement import Measurement
 from armillary.calibration.measurements import Poses
+from armillary.calibration.pose_starts import pose_starts
+from armillary.model.cell_parameters import named_parameters
 from armillary.model.workcell import Workcell
+from armillary.spatial.pose import Pose
 
 __all__ = ["doubts_of_rows"]
 
@@ -21,13 +24,20 @@ FAR: Final = 8.0
 CLEARLY: Final = 0.2
 """A reading of rotations is said to be better if they are off by that part."""
 SHOWN: Final = 8
+TRANSPOSED: Final = (
+    "transposed rotations would fit better; are matrices by columns, or poses the "
+    "inverse ones?"
+)
+W_ELSEWHERE: Final = (
+    "quaternions would fit better with w at the other end; is w the first of four, or "
+    "the last?"
+)
 
 
 def doubts_of_rows(
     cell: Workcell,
     measurements: Sequence[Measurement],
     names: Sequence[str],
-    start: Array,
     residuals: Sequence[Array],
 ) -> Iterator[str]:
     """Yield what rows of measurements are likely to be wrong, and why.
@@ -36,7 +46,6 @@ def doubts_of_rows(
         cell: The nominal cell.
         measurements: What was measured of it.
         names: Of the parameters.
-        start: Their nominal values.
         residuals: Of each measurement, of the calibrated cell, in parts of errors.
     """
     for each, rows in zip(measurements, residuals, strict=True):
@@ -51,21 +60,46 @@ def doubts_of_rows(
                 f"{each.label}: row {listed}{more} fits far worse than others; check "
                 "it, or use loss='cauchy'."
             )
-        if isinstance(each, Poses) and _are_inverse(each, cell, names, start):
-            yield (
-                f"{each.label}: transposed rotations would fit better; are matrices "
-                "by columns, or poses the inverse ones?"
-            )
+        if isinstance(each, Poses) and np.median(np.abs(rows[:, 3:])) > 1.0:
+            yield from _other_readings(each, cell, names)
 
 
-def _are_inverse(
-    measurement: Poses, cell: Workcell, names: Sequence[str], start: Array
-) -> bool:
-    """Return whether transposed rotations are much nearer to those of the cell."""
-    R = measurement.poses(cell, names, start, measurement.q)[:, :3, :3]
-    M = measurement.measured[:, :3, :3]
-    plain, other = (
-        np.median(np.linalg.norm(R - each, axis=(1, 2)))
-        for each in (M, M.transpose(0, 2, 1))
-    )
-    return bool(other < CLEARLY * plain)
+def _other_readings(
+    measurement: Poses, cell: Workcell, names: Sequence[str]
+) -> Iterator[str]:
+    """Yield what rotations may be read as with which they are much nearer to the cell.
+
+    Poses that are unknown, as of a camera on a hand, are started anew for each reading.
+    """
+    parameters = named_parameters(cell, names)
+    X = measurement.measured
+    quaternions = [Pose.from_matrix(each, tolerance=1e-2).quaternion() for each in X]
+
+    def rolled(places: int) -> Array:
+        turned = np.roll(quaternions, places, axis=1)
+        return np.array([Pose.from_quaternion(q).matrix()[:3, :3] for q in turned])
+
+    readings = [
+        ("", X[:, :3, :3]),
+        (TRANSPOSED, X[:, :3, :3].transpose(0, 2, 1)),
+        (W_ELSEWHERE, rolled(1)),
+        (W_ELSEWHERE, rolled(-1)),
+    ]
+    typical: list[float] = []
+    for _, rotations in readings:
+        other = X.copy()
+        other[:, :3, :3] = rotations
+        read = Poses(
+            measurement.frame,
+            measurement.q,
+            other,
+            sigma=measurement.sigma,
+            sigma_rotation=measurement.sigma_rotation,
+            relative_to=measurement.relative_to,
+        )
+        p = pose_starts(cell, [read], parameters)
+        off = read.compared(cell, names, p).residuals[:, 3:]
+        typical.append(float(np.median(np.linalg.norm(off, axis=1))))
+    best = int(np.argmin(typical))
+    if typical[best] < CLEARLY * typical[0]:
+        yield f"{measurement.label}: {readings[best][0]}"

@@ -22,6 +22,7 @@ from armillary.calibration.identifiability import identified
 from armillary.cell.cell import Cell
 from armillary.dynamics.questions import torque_rates
 from armillary.errors import KernelError, ModelError, quote
+from armillary.kernel.arguments import positive_number, whole_number
 from armillary.kinematics.state import State, bound_state, home
 from armillary.model.cell_parameters import named_parameters
 from armillary.trajectories.motion import Motion
@@ -45,6 +46,7 @@ FREE: Final = np.pi
 SHRUNK: Final = 0.85
 """By what amplitudes are multiplied until nothing touches."""
 SMALLEST: Final = 0.05
+MOST_HARMONICS: Final = 100
 
 
 def exciting_motion(  # noqa: PLR0913 - options of one question
@@ -88,19 +90,22 @@ def exciting_motion(  # noqa: PLR0913 - options of one question
             of its range; links touch even where amplitudes are small; or SciPy is not
             installed.
     """
-    if not (_is_number(seconds) and 0.0 < seconds < np.inf):
-        raise ModelError(f"seconds= is a period above 0, not {quote(seconds)}.")
-    if not (_is_count(harmonics) and harmonics > 1):
-        raise ModelError(f"harmonics= is a count of 2 or more, not {quote(harmonics)}.")
-    if not (_is_number(share) and 0.0 < share <= 1.0):
+    if not isinstance(cast(Any, cell), Cell):
+        raise ModelError(f"exciting_motion takes a Cell first, not {quote(cell)}.")
+    seconds = positive_number("seconds, the period,", seconds)
+    share = positive_number("share of limits", share)
+    if share > 1.0:
+        raise ModelError(f"share of limits is at most 1, not {share}.")
+    harmonics = whole_number("harmonics", harmonics, least=2)
+    if harmonics > MOST_HARMONICS:
         raise ModelError(
-            f"share= of limits is above 0 and at most 1, not {quote(share)}."
+            f"harmonics is at most {MOST_HARMONICS}, not {quote(harmonics)}."
         )
-    if not (_is_count(trials) and _is_count(most_steps) and trials > 0 < most_steps):
-        raise ModelError(
-            "trials= and most_steps= are counts of 1 or more, not "
-            f"{quote(trials)} and {quote(most_steps)}."
-        )
+    trials = whole_number("trials", trials, least=1)
+    most_steps = whole_number("most_steps", most_steps, least=1)
+    seed = whole_number("seed", seed, least=0)
+    if check is not None:
+        _check_check(cell, check)
     names = tuple(each.name for each in named_parameters(cell.workcell, parameters))
     if not names:
         raise ModelError("exciting_motion needs parameters= with one name at least.")
@@ -113,12 +118,19 @@ def exciting_motion(  # noqa: PLR0913 - options of one question
     return _free(search, best, check, cell, at)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating)
+def _check_check(cell: Cell, check: Any) -> None:
+    from armillary.collision.check import CollisionCheck
 
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not isinstance(check, CollisionCheck):
+        raise ModelError(
+            "check= is a collision check, such as cell.collision(margin=0.01), not "
+            f"{quote(check)}."
+        )
+    if check.cell != cell.workcell:
+        raise ModelError(
+            f"check= is of another cell, '{check.cell.name}': make it by "
+            "cell.collision() of the cell that moves."
+        )
 
 
 def _free(

@@ -71,7 +71,9 @@ class Identified(NamedTuple):
     dependences: tuple[Dependence, ...]
 
 
-def identified(rates: Array, names: Sequence[str]) -> Identified:
+def identified(
+    rates: Array, names: Sequence[str], order: Sequence[int] | None = None
+) -> Identified:
     """Return which parameters are decided.
 
     With the columns of the derivatives J scaled to length 1, J D = U S V'. Parameters
@@ -82,6 +84,8 @@ def identified(rates: Array, names: Sequence[str]) -> Identified:
     Args:
         rates: Derivatives of all residuals in parts of their errors, shape (m, k).
         names: Of the parameters.
+        order: Their places; of those that stand for one another the last ones in it
+            are fixed. As they are by default.
     """
     count = len(names)
     lengths = np.linalg.norm(rates, axis=0)
@@ -96,7 +100,7 @@ def identified(rates: Array, names: Sequence[str]) -> Identified:
     rank = int(np.count_nonzero(~is_zero))
     null = rows[is_zero]
     identifiable = np.abs(null).max(axis=0, initial=0.0) < SHOWN
-    dependences = _dependences(null / scale, names)
+    dependences = _dependences(null / scale, names, order or range(count))
     too_many = {each.parameter for each in dependences}
     is_fixed = np.array([name in too_many for name in names], bool)
     return Identified(rank, identifiable, is_fixed, dependences)
@@ -124,11 +128,13 @@ def covariance_of(rates: Array, is_fixed: Truths) -> Array:
     return covariance
 
 
-def _dependences(null: Array, names: Sequence[str]) -> tuple[Dependence, ...]:
+def _dependences(
+    null: Array, names: Sequence[str], order: Sequence[int]
+) -> tuple[Dependence, ...]:
     """Return the null vectors as parameters that others stand for."""
     reduced = null.copy()
     pivots: list[int] = []
-    for k in range(len(names) - 1, -1, -1):
+    for k in reversed(order):
         place = len(pivots)
         if place == len(reduced):
             break

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, quote
+from armillary.kinematics.kernels import check_frame_name
 from armillary.kinematics.questions import fk, parameter_jacobian
 from armillary.model.link import TWO_TURNS
 from armillary.model.unit import Unit
@@ -69,9 +70,14 @@ class Measurement(ABC):
             relative_to: In which frame.
 
         Raises:
-            ModelError: Arrays have other shapes, or numbers that are not finite.
+            ModelError: Arrays have other shapes, or numbers that are not finite; or a
+                frame is not given by its name, or measured from itself.
         """
+        for each in (frame, relative_to):
+            check_frame_name(each)
         self.frame, self.relative_to = frame, relative_to
+        if frame and frame == relative_to:
+            raise ModelError(f"{self.label} is relative to the same frame.")
         self.q = numbers_in_rows(q, (-1,), "joint positions", self.label)
         self.measured = numbers_in_rows(measured, shape, "measured values", self.label)
         if len(self.q) != len(self.measured):

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from armillary.calibration.board_images import BoardImages
 from armillary.calibration.measurement import Measurement
 from armillary.calibration.measurements import Poses, Positions
-from armillary.model.cell_parameters import CellParameter
+from armillary.model.cell_parameters import CellParameter, first_places
 from armillary.model.workcell import Workcell
 from armillary.spatial.pose import Pose
 from armillary.spatial.twist import exp, log
@@ -74,7 +74,7 @@ def pose_starts(
     """
     p = np.array([each.value for each in parameters])
     names = tuple(each.name for each in parameters)
-    groups = _groups(parameters)
+    groups = _groups([parameters[k] for k in first_places(cell, parameters)], names)
     in_order = [
         Poses(m.frame, m.q, m.board_poses(), relative_to=m.relative_to)
         for m in measurements
@@ -95,11 +95,14 @@ def pose_starts(
     return p
 
 
-def _groups(parameters: Sequence[CellParameter]) -> list[list[int]]:
-    """Return the places of the six numbers of each pose that is free, in order."""
+def _groups(
+    parameters: Sequence[CellParameter], names: Sequence[str]
+) -> list[list[int]]:
+    """Return the places in `names` of the six numbers of each free pose, in order."""
     places: dict[Any, dict[str, int]] = {}
-    for k, each in enumerate(parameters):
+    for each in parameters:
         if each.component:
+            k = names.index(each.name)
             places.setdefault(each.path, {})[each.component] = k
     six = ("x", "y", "z", "rx", "ry", "rz")
     return [[g[c] for c in six] for g in places.values() if set(six) <= set(g)]

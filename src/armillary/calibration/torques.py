@@ -17,6 +17,7 @@ from armillary.calibration.measurement import (
 from armillary.dynamics.options import Options
 from armillary.dynamics.questions import inverse_dynamics, torque_rates
 from armillary.errors import ModelError, quote
+from armillary.kernel.arguments import fitting, numbers_of
 from armillary.kinematics.state import State
 from armillary.model.workcell import Workcell
 
@@ -81,16 +82,19 @@ class Torques(Measurement):
                 f"rates and {len(accelerations)} of accelerations; each needs its own."
             )
         self.qd, self.qdd = rates, accelerations
-        given: Any = sigma
-        listed = [given] * joints if np.ndim(given) == 0 else list(given)
-        if len(listed) != joints:
+        values = numbers_of("sigma of Torques", sigma)
+        if values.shape not in {(), (joints,)}:
             raise ModelError(
                 f"sigma= of {self.label} is one number, or one for each of {joints} "
-                f"joints; {len(listed)} were given."
+                f"joints; {values.size} were given."
             )
+        listed = np.broadcast_to(values, joints).tolist()
         self._sigmas = np.array([as_sigma(each, "sigma") for each in listed])
         self.units = ("N m or N",) * joints
-        self.state, self.gravity = state, gravity
+        self.state = state
+        self.gravity: Sequence[float] | None = None
+        if gravity is not None:
+            self.gravity = tuple(fitting("gravity", gravity, (3,)).tolist())
 
     @property
     def label(self) -> str:

@@ -15,8 +15,14 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.calibration.measurement import Compared, Measurement, as_sigma
+from armillary.calibration.measurement import (
+    Compared,
+    Measurement,
+    as_sigma,
+    numbers_in_rows,
+)
 from armillary.errors import ModelError
+from armillary.kernel.arguments import positive_number
 from armillary.model.mount import WORLD
 from armillary.model.workcell import Workcell
 
@@ -56,9 +62,9 @@ class _OnShape(Measurement):
             ModelError: `q` has another shape or numbers that are not finite, or has so
                 few rows that any of them fit.
         """
-        count = np.shape(q)[0] if np.ndim(q) else 0
-        nothing = np.zeros((count, 0))
-        super().__init__(frame, q, nothing, (0,), relative_to)
+        rows = numbers_in_rows(q, (-1,), "joint positions", type(self).__name__)
+        nothing = np.zeros((len(rows), 0))
+        super().__init__(frame, rows, nothing, (0,), relative_to)
         self.sigma = as_sigma(sigma, "sigma")
         if len(self.q) * len(self.units) <= self.unknowns:
             raise ModelError(
@@ -202,8 +208,8 @@ class OnSphere(_OnShape):
         Raises:
             ModelError: As for the others; or the radius is not above 0.
         """
-        if radius is not None and not 0.0 < radius < np.inf:
-            raise ModelError(f"The radius of a sphere is above 0 m, not {radius}.")
+        if radius is not None:
+            radius = positive_number("radius= of a sphere [m]", radius)
         self.radius = radius
         self.unknowns = 4 if radius is None else 3
         super().__init__(frame, q, sigma=sigma, relative_to=relative_to)

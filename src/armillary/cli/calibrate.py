@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +14,7 @@ import numpy.typing as npt
 
 from armillary.calibration import measurements as kinds
 from armillary.calibration.calibrate import LOSSES, calibrate
+from armillary.calibration.calibration import Calibration
 from armillary.cell.cell import Cell
 from armillary.cli.input import FILE, open_cell, warn
 from armillary.cli.options import (
@@ -24,7 +27,7 @@ from armillary.cli.options import (
 from armillary.cli.targets import QUATERNION, RPY, named_poses
 from armillary.cli.vectors import joint_factors
 from armillary.cli.verb import option, verb, whole_number
-from armillary.errors import ShapeError, printable
+from armillary.errors import ShapeError, printable, quote
 from armillary.formats import registry
 from armillary.sweeps.row_files import open_rows
 
@@ -32,6 +35,11 @@ Array = npt.NDArray[np.float64]
 
 DISTANCE: Final = "distance"
 MEASURED: Final = {*RPY, *QUATERNION, DISTANCE}
+CANDIDATES: Final = 2000
+"""Joint positions of which `--next` chooses."""
+OF_MOTION: Final = re.compile(r"(q|qd|qdd|torque):(.*?)(?: \[.*\])?")
+"""Columns of a motion, as motion files have them, and its torques."""
+NOT_READ: Final = re.compile(r"time( \[.*\])?|qddd:.*")
 SHAPES: Final = {
     "point": kinds.SamePoint,
     "plane": kinds.OnPlane,
@@ -43,8 +51,14 @@ are. The CSV file has a line of names, then one row a line: joint names, and wha
 measured of the frame [m]: x,y,z, with roll,pitch,yaw or qw,qx,qy,qz for a pose, or
 distance from the frame --relative-to. Other joints stay at home. With --on there are
 joints alone: the frame was on one unknown point, plane or sphere. A joint that is
-called like a measured column is written with its manipulator, robot/x. The exit code is
-1 if the search did not end.
+called like a measured column is written with its manipulator, robot/x.
+
+For masses and friction there are columns q:J, qd:J, qdd:J and torque:J of each joint J
+instead, along a motion, as in motion files; units in brackets and time are not read.
+
+With --next the report ends with joint positions to measure next, as lines of such a
+file: the best of 2000 at which nothing touches, or of those of --candidates. The exit
+code is 1 if the search did not end.
 """
 
 
@@ -61,7 +75,11 @@ called like a measured column is written with its manipulator, robot/x. The exit
         ),
         FRAME,
         RELATIVE_TO,
-        option("--sigma S", "standard deviation of lengths [m]", type=float),
+        option(
+            "--sigma S",
+            "standard deviation of lengths [m], or of torques [N m]",
+            type=float,
+        ),
         option("--sigma-rotation S", "that of rotations [rad]", type=float),
         option("--on SHAPE", "on what the frame was", choices=tuple(SHAPES)),
         option("--loss NAME", "how outliers count", choices=LOSSES, default="linear"),
@@ -72,6 +90,17 @@ called like a measured column is written with its manipulator, robot/x. The exit
             "also compare each of K parts of the rows with what the others say",
             type=whole_number(2),
         ),
+        option(
+            "--next N",
+            "also say at which N joint positions to measure next",
+            type=whole_number(1),
+        ),
+        option(
+            "--candidates FILE",
+            "joint positions of which --next chooses, CSV with names of joints",
+            is_input=True,
+        ),
+        option("--plot FILE", "the picture to draw: residuals and parameters"),
         option("--out FILE", "the file to write the calibrated cell to"),
         JSON,
     ),
@@ -80,12 +109,18 @@ called like a measured column is written with its manipulator, robot/x. The exit
 def run(options: argparse.Namespace) -> int:
     """Calibrate, print the report and write the cell; return an exit code."""
     cell = open_cell(options)
-    measured = _measurement(cell, options)
+    names, rows = _rows(options.measurements)
+    measured = _measurement(cell, options, names, rows)
     found = calibrate(cell, measured, options.parameters, loss=options.loss)
     about = found.to_dict()
     if options.cross_validate:
-        (rows,) = found.cross_validated(options.cross_validate)
-        about["cross_validated"] = float(np.sqrt((rows**2).mean()))
+        (left_out,) = found.cross_validated(options.cross_validate)
+        about["cross_validated"] = float(np.sqrt((left_out**2).mean()))
+    joints = [name for name in names if name not in MEASURED]
+    chosen = np.zeros((0, len(joints)))
+    if options.next:
+        chosen = _next_poses(cell, found, joints, options)
+        about["next_poses"] = {"joints": joints, "rows": chosen.tolist()}
     if options.json:
         print(json.dumps(about))
     else:
@@ -96,6 +131,13 @@ def run(options: argparse.Namespace) -> int:
                 f"\nresiduals of rows left out: {about['cross_validated']:.3g} of the "
                 "standard deviations stated"
             )
+        if options.next:
+            print("\nmeasure next:\n" + printable(",".join(joints)))
+            for row in chosen.tolist():
+                print(",".join(f"{each:.6g}" for each in row))
+    if options.plot is not None:
+        found.plot(options.plot)
+        print(f"{printable(options.plot)}: drawn", file=sys.stderr)
     if options.out is not None:
         report = registry.save(found.cell.workcell, options.out, meshes=cell.meshes)
         warn(report)
@@ -103,13 +145,8 @@ def run(options: argparse.Namespace) -> int:
     return 0 if found.success else 1
 
 
-def _measurement(cell: Cell, options: argparse.Namespace) -> kinds.Measurement:
-    """Return what the file holds.
-
-    Raises:
-        ArmillaryError: It has no names, columns that are nothing, or faulty numbers.
-    """
-    path: str = options.measurements
+def _rows(path: str) -> tuple[list[str], Array]:
+    """Return the names and the rows of a file."""
     with open_rows(path) as file:
         if file.names is None:
             raise ShapeError(
@@ -123,16 +160,59 @@ def _measurement(cell: Cell, options: argparse.Namespace) -> kinds.Measurement:
             f"{path}: the first line names {len(names)} columns, {', '.join(names)}; "
             f"rows have {width} numbers."
         )
-    rows = np.concatenate([np.zeros((0, len(names))), *chunks])
+    return names, np.concatenate([np.zeros((0, len(names))), *chunks])
+
+
+def _positions(
+    cell: Cell, options: argparse.Namespace, joints: Sequence[str], rows: Array
+) -> Array:
+    """Return positions of all joints [m or rad], others than those named at home."""
+    factors = joint_factors(cell.workcell, joints) if options.degrees else 1.0
+    return cell.device(joints=list(joints), state=cell.home).whole(rows * factors)
+
+
+def _next_poses(
+    cell: Cell, found: Calibration, names: Sequence[str], options: argparse.Namespace
+) -> Array:
+    """Return the joint positions to measure next, in the units of the file.
+
+    names: Of the joints of the file; others stay where they are.
+    """
+    places = [cell.joint(name) for name in names]
+    if options.candidates is not None:
+        columns, rows = _rows(options.candidates)
+        q = _positions(cell, options, columns, rows)
+    else:
+        seen = found.measurements[0].q
+        low, high = cell.limits
+        ranges = {
+            name: (float(seen[:, k].min()) - 1e-9, float(seen[:, k].max()) + 1e-9)
+            for name, k in zip(names, places, strict=True)
+            if not np.isfinite([low[k], high[k]]).all()
+        }
+        drawn = cell.samples(CANDIDATES, joints=list(names), within=ranges)
+        device = cell.device(joints=list(names), state=cell.home)
+        q = device.whole(drawn.rows(0, CANDIDATES))
+        q = q[~np.asarray(cell.collision()(q))]
+    factors = joint_factors(cell.workcell, names) if options.degrees else 1.0
+    return q[found.next_poses(q, options.next)][:, places] / factors
+
+
+def _measurement(
+    cell: Cell, options: argparse.Namespace, names: list[str], rows: Array
+) -> kinds.Measurement:
+    """Return what the file holds.
+
+    Raises:
+        ArmillaryError: Columns are nothing, or numbers are faulty.
+    """
+    path: str = options.measurements
+    if any(OF_MOTION.fullmatch(name) for name in names):
+        return _torques(cell, options, names, rows)
     joints = [k for k, name in enumerate(names) if name not in MEASURED]
     others = [k for k, name in enumerate(names) if name in MEASURED]
     chosen = [names[k] for k in joints]
-    factors = (
-        joint_factors(cell.workcell, chosen)
-        if options.degrees
-        else np.ones(len(joints))
-    )
-    q = cell.device(joints=chosen, state=cell.home).whole(rows[:, joints] * factors)
+    q = _positions(cell, options, chosen, rows[:, joints])
     frame = chosen_frame(cell, options)
     common: dict[str, Any] = {}
     if options.sigma is not None:
@@ -162,3 +242,44 @@ def _measurement(cell: Cell, options: argparse.Namespace) -> kinds.Measurement:
     if options.sigma_rotation is not None:
         common["sigma_rotation"] = options.sigma_rotation
     return kinds.Poses(frame, q, X, **common)
+
+
+def _torques(
+    cell: Cell, options: argparse.Namespace, names: Sequence[str], rows: Array
+) -> kinds.Torques:
+    """Return the torques of a motion.
+
+    Raises:
+        ShapeError: A column is missing, twice there, or of something else.
+    """
+    path: str = options.measurements
+    places: dict[tuple[str, int], int] = {}
+    for k, name in enumerate(names):
+        match = OF_MOTION.fullmatch(name)
+        if match is None:
+            if NOT_READ.fullmatch(name):
+                continue
+            raise ShapeError(
+                f"{path}: {quote(name)} is not a column of a motion, such as q:elbow, "
+                "qd:elbow, qdd:elbow or torque:elbow."
+            )
+        key = match[1], cell.joint(match[2])
+        if key in places:
+            raise ShapeError(f"{path}: column {quote(name)} is there twice.")
+        places[key] = k
+    factors = joint_factors(cell.workcell, cell.joint_names) if options.degrees else 1.0
+    found: list[Array] = []
+    for kind in ("q", "qd", "qdd", "torque"):
+        columns = [places.get((kind, j)) for j in range(len(cell.joint_names))]
+        missing = [
+            f"{kind}:{cell.joint_names[j]}" for j, c in enumerate(columns) if c is None
+        ]
+        if missing:
+            raise ShapeError(
+                f"{path}: torques depend on all joints; there is no column "
+                f"{', '.join(missing)}."
+            )
+        values = rows[:, [c for c in columns if c is not None]]
+        found.append(values if kind == "torque" else values * factors)
+    sigma = {} if options.sigma is None else {"sigma": options.sigma}
+    return kinds.Torques(*found, **sigma)

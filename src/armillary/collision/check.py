@@ -29,6 +29,7 @@ from armillary.forks import IMPORT_LOCK
 from armillary.kernel import Kernel
 from armillary.kernel.arguments import FLOAT64, broadcast
 from armillary.kernel.pipeline_records import PipelineRecords
+from armillary.kernel.sloped import jax_sloped, torch_sloped
 from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.placement import base_names
 from armillary.kinematics.speed_bounds import speeds_are_known
@@ -505,6 +506,14 @@ class CollisionCheck:
             slopes[rows] = self._measures.slopes(Q[rows], X)
         return slopes.reshape(*batch, *slopes.shape[1:])
 
+    def jax(self) -> Callable[[Any], Any]:
+        """Return `distances` of JAX arrays, with `gradients` as first derivatives."""
+        return jax_sloped(self.distances, self.gradients, len(self.pairs))
+
+    def torch(self) -> Callable[[Any], Any]:
+        """Return `distances` of tensors, with `gradients` as first derivatives."""
+        return torch_sloped(self.distances, self.gradients)
+
     def contacts(
         self, q: npt.ArrayLike, *, within: float | None = None
     ) -> list[Contact]:
@@ -660,8 +669,7 @@ class CollisionCheck:
     def _least(self, Q: Array, enough: float | None = None) -> Array:
         """Return the least distance of all pairs, or only which side of `enough`.
 
-        The kernel returns NaN where numbers are too large for it, which are computed
-        without it.
+        What the kernel leaves NaN, for numbers too large, is computed without it.
         """
         if self.is_exact:
             blocks = (X for _, X in self._blocks(Q, "distance"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -186,6 +186,34 @@ class InverseKinematics:
         names = np.zeros((len(rows), some.shape[1]), some.dtype)
         names[finite] = some
         return names.reshape(*vectors.shape[:-1], -1)
+
+    def jax(self) -> Callable[..., Any]:
+        """Return it as a function of JAX arrays, with gradients by the target.
+
+        It takes targets (..., 4, 4) and, optionally, `near` (..., n), and returns q
+        (..., n), NaN where a target is not reached. First derivatives are those of the
+        implicit function; where the target leaves joints free, the least motion of
+        them. `jit`, `vmap`, `grad`, `jacfwd` and `jacrev` work.
+
+        Raises:
+            KernelError: JAX is not installed; a goal is not one full pose; or joints
+                of closed loops move.
+        """
+        from armillary.ik.implicit import jax_function
+
+        return jax_function(self, self._problem)
+
+    def torch(self) -> Callable[..., Any]:
+        """Return it as a function of tensors, with gradients by the target.
+
+        As `jax`; `backward` and `torch.autograd` work.
+
+        Raises:
+            KernelError: As of `jax`, of torch.
+        """
+        from armillary.ik.implicit import torch_function
+
+        return torch_function(self, self._problem)
 
     def _answered(self, target: Any, near: Any, *, explain: bool) -> Solution | None:
         """Return the answer to one target that is found at once, if there is one."""

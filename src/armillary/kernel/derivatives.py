@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, Protocol
 
 import numpy as np
 
-from armillary.errors import KernelError, ShapeError, unknown
+from armillary.errors import KernelError, ShapeError, quote, unknown
 from armillary.kernel.arguments import as_inputs, batch_shape
 from armillary.trace import Port, Program, cotangent_program, tangent_program
 
@@ -48,9 +48,15 @@ def derivative_program(
             "cell.jacobian."
         )
     names = [port.name for port in computation.inputs]
-    wanted = names if inputs is None else list(inputs)
+    try:
+        wanted: list[Any] = names if inputs is None else list(inputs)
+    except TypeError:
+        raise KernelError(
+            f"The {mode} of '{name}' takes a list of names of inputs, such as "
+            f"{names[:1]}, not {quote(inputs)}."
+        ) from None
     for each in wanted:
-        if each not in names:
+        if not isinstance(each, str) or each not in names:
             raise unknown("input", each, names, owner=f"'{name}'")
     if not wanted or len(set(wanted)) < len(wanted):
         raise KernelError(

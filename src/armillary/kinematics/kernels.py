@@ -17,11 +17,13 @@ from armillary.errors import ModelError, quote
 from armillary.forks import IMPORT_LOCK
 from armillary.kernel import Kernel, shared_kernel
 from armillary.kernel.native import real_type
+from armillary.kernel.python_kernel import PythonKernel
+from armillary.kernel.shared_input import with_shared_input
 from armillary.kinematics.bound_kernel import AnyKernel, bind
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.jacobian import Twist
 from armillary.kinematics.joint_vector import finite_numbers
-from armillary.kinematics.parameters import made_with
+from armillary.kinematics.parameters import PARAMETERS, made_with
 from armillary.kinematics.state import State, bound_state, branch_of
 from armillary.model.cell_parameters import named_parameters
 from armillary.model.fields import kept
@@ -41,6 +43,7 @@ __all__ = [
     "EARTH",
     "Joints",
     "KernelOptions",
+    "check_frame_name",
     "chosen_axes",
     "frame_list",
     "gravity_vector",
@@ -178,7 +181,9 @@ def program_kernel(
     needed.
     """
     if not (selection.passive or repeated):
-        return shared_kernel(program, dtype=dtype)
+        kernel = shared_kernel(program, dtype=dtype)
+        is_varied = selection.parameters and not isinstance(kernel, PythonKernel)
+        return with_shared_input(kernel, PARAMETERS) if is_varied else kernel
     with IMPORT_LOCK:
         from armillary.kinematics.closing.kernel import closed_kernel
 
@@ -271,11 +276,16 @@ def frame_list(frames: str | Sequence[str], question: str) -> tuple[str, ...]:
     if not names:
         raise ModelError(f"{question} needs at least one frame.")
     for name in names:
-        _check_name(name)
+        check_frame_name(name)
     return names
 
 
-def _check_name(name: object) -> None:
+def check_frame_name(name: object) -> None:
+    """Check that a frame is given by its name.
+
+    Raises:
+        ModelError: It is something else.
+    """
     if not isinstance(name, str):
         raise ModelError(f"A frame is given by its name, a text, not {quote(name)}.")
 
@@ -296,7 +306,7 @@ def named_twist(
     """
     for name in (frame, relative_to, axes):
         if name is not None:
-            _check_name(name)
+            check_frame_name(name)
     return Twist(
         frame=cell.frame(frame),
         relative_to=cell.frame(relative_to),

@@ -51,6 +51,7 @@ __all__ = [
     "CellParameter",
     "all_parameters",
     "drive_offsets",
+    "first_places",
     "followed",
     "named_parameters",
     "parameters",
@@ -59,6 +60,7 @@ __all__ = [
     "with_parameters",
 ]
 
+MOUNT: Final = "mount"
 OFFSET: Final = "offset"
 INERTIA: Final = "inertia"
 DYNAMICS: Final = "dynamics"
@@ -105,7 +107,12 @@ def named_parameters(cell: Workcell, names: Sequence[str]) -> tuple[CellParamete
         raise ModelError(
             f"parameters= takes a list of names, not the text {quote(names)}."
         )
-    listed = tuple(names)
+    try:
+        listed = tuple(names)
+    except TypeError:
+        raise ModelError(
+            f"parameters= takes a list of names, not {quote(names)}."
+        ) from None
     for name in listed:
         if not isinstance(cast(Any, name), str):
             raise ModelError(f"A parameter is given by its name, not {quote(name)}.")
@@ -134,6 +141,22 @@ def all_parameters(cell: Workcell) -> tuple[CellParameter, ...]:
         return tuple(each for name in names.roots() for each in names.find(name))
 
     return kept(cell, "all parameters", find)
+
+
+def first_places(cell: Workcell, parameters: Sequence[CellParameter]) -> list[int]:
+    """Return the places of parameters, those first that say where things are put.
+
+    Nobody knows where a robot stands in the room of a tracker, or a reflector on it,
+    but its joints are nearly as its file says.
+    """
+
+    def is_of_joint(k: int) -> bool:
+        path = parameters[k].path
+        if path[0] == "mounts" or "frames" in path:
+            return False
+        return "loops" in path or part_at(cell, path[:4]).moves
+
+    return sorted(range(len(parameters)), key=is_of_joint)
 
 
 class _Names:
@@ -169,7 +192,7 @@ class _Names:
         for end in (len(bare), *reversed([k for k, c in enumerate(bare) if c == "."])):
             thing, rest = bare[:end], bare[end + 1 :]
             steps = tuple(rest.split(".")) if rest else ()
-            if not owner and thing in cell.index and steps[:1] == ("mount",):
+            if not owner and thing in cell.index and steps[:1] == (MOUNT,):
                 return self._of_mount(thing, steps[1:], name)
             if steps[:1] == (INERTIA,):
                 places = self._links(owner, thing)
