@@ -27,7 +27,7 @@ from armillary.kinematics.speed_bounds import zero_product
 from armillary.programs.recording import Recording
 from armillary.programs.tracks import BETWEEN, inside_of
 
-__all__ = ["Clearance", "clearance"]
+__all__ = ["Clearance", "clearance", "nearest_sample"]
 
 Array = npt.NDArray[np.float64]
 
@@ -105,6 +105,39 @@ def clearance(recording: Recording, *, tolerance: float = 1e-5) -> Clearance:
     )
     pair = ("", "") if nearest is None else nearest.links
     return Clearance(distance=best, proven=proven, pair=pair, time=where)
+
+
+def nearest_sample(
+    recording: Recording,
+    moved: Callable[[tuple[str, str]], bool],
+    start: float,
+    end: float,
+) -> Clearance:
+    """Return how near some pairs come in a span of time, at samples every `SAMPLED`.
+
+    Args:
+        recording: What moved.
+        moved: Whether a pair counts.
+        start: When it begins [s].
+        end: When it ends [s].
+    """
+    best = Clearance(distance=math.inf)
+    for first, last in recording.attached_spans():
+        a, b = max(first, start), min(last, end)
+        check = recording.check(first)
+        columns = [k for k, pair in enumerate(check.pairs) if moved(pair)]
+        if a >= b or not columns:
+            continue
+        times = np.linspace(a, b, math.ceil((b - a) / SAMPLED) + 1)
+        distances = check.distances(recording.at(times).q)[:, columns]
+        row, k = divmod(int(np.argmin(distances)), len(columns))
+        if distances[row, k] < best.distance:
+            best = Clearance(
+                distance=float(distances[row, k]),
+                pair=check.pairs[columns[k]],
+                time=float(times[row]),
+            )
+    return best
 
 
 def _at(recording: Recording, time: float) -> Iterator[tuple[CollisionCheck, Array]]:

@@ -19,6 +19,7 @@ from armillary.kinematics.state import State
 from armillary.model.frame import FrameRef
 from armillary.model.mount import WORLD
 from armillary.model.workcell import Workcell
+from armillary.programs.ending import Impossible, RunReason
 from armillary.programs.tracks import JointValues, Track, values_at
 from armillary.spatial.pose import Pose
 from armillary.trajectories.limits import acceleration_limits, velocity_limits
@@ -196,6 +197,20 @@ class World:
             self._carriers[at] = kernel, offset
         return self._carriers[at]
 
+    def be_there(self, *frames: str) -> None:
+        """Refuse frames of parts that are absent.
+
+        Raises:
+            Impossible: One is.
+        """
+        for frame in frames:
+            name = self.cell.qualified(frame).partition("/")[0] if frame else WORLD
+            if name in self.absent:
+                raise Impossible(
+                    RunReason.NOT_THERE,
+                    f"{quote(frame)} is on {quote(name)}, which is absent",
+                )
+
     def surroundings(self, *frames: str, but: Track | None) -> Hashable:
         """Return what decides where frames are now, apart from the joints of a track.
 
@@ -316,6 +331,7 @@ class RunLimits:
 
 
 def _positive(name: str, value: Any) -> float:
-    if not (isinstance(value, int | float) and value > 0.0):
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not (is_number and value > 0.0):
         raise ModelError(f"{name}= is above 0, not {quote(value)}.")
     return float(value)
