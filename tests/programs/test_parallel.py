@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -201,3 +204,46 @@ def test_programs_that_do_not_end_are_bounded(
     timeline = cell.run(arm.Program(steps, routines={**routines, "r40": []}))
     assert timeline.reason == RunReason.TIMEOUT
     assert "at one instant" in str(timeline.failure)
+
+
+SAID = """
+import sys
+sys.path[:0] = [{tests!r}, {here!r}]
+import hashlib
+import armillary as arm
+from test_parallel import on_the_way
+from belt_cell import belt_cell, place
+
+cell = belt_cell()
+beam = arm.shapes.Box(size=(0.4, 0.002, 0.002), pose=arm.Pose.translation(0.9, 0, 0.45))
+program = arm.Program(
+    {{
+        "irb2400": on_the_way(),
+        "source": [arm.steps.Grip(part="box", by="belt/carrier", within=9.0)],
+        "looks": [arm.steps.WaitFor(signal="beam")],
+    }},
+    sensors={{"beam": arm.Sensor(shape=beam)}},
+)
+timeline = cell.run(program, cell.home.place("box", place(0.9, -0.5)), acceleration=8.0)
+assert timeline.success, timeline.failure
+values = timeline.sampled(100.0)
+text = repr([(s.task, s.place, s.start, s.end, s.cause) for s in timeline.spans])
+data = text.encode() + values.q.tobytes() + values.qd.tobytes()
+print(hashlib.sha256(data + repr(timeline.signals).encode()).hexdigest())
+"""
+
+
+def test_processes_with_other_seeds_and_threads_give_the_same_timeline():
+    here = Path(__file__).parent
+    code = SAID.format(tests=str(here.parent), here=str(here))
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed, "ARMILLARY_THREADS": threads},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed, threads in (("1", "1"), ("2", "2"))
+    }
+    assert len(said) == 1

@@ -277,10 +277,12 @@ class Timeline:
         return chart_of(self, title)
 
     def marks(self, *, rate: float = 100.0) -> tuple[ChartMark, ...]:
-        """Return when links begin to touch, and where loads are beyond limits.
+        """Return when links begin to touch, and what is beyond limits, most and when.
 
-        Contacts are looked for at samples; `clearance` proves that no links touch
-        between them. What the model does not have, shapes or inertias, is not tested.
+        Positions and rates are compared with limits of the model, torques with its
+        efforts. Contacts are looked for at samples; `clearance` proves that no links
+        touch between them. What the model does not have, shapes or inertias, is not
+        tested.
 
         Args:
             rate: Samples a second.

@@ -74,6 +74,7 @@ class World:
         self.tasks = frozenset(tasks)
         self.tracks: dict[str, Track] = {}
         self._carriers: dict[FrameRef, tuple[AnyKernel | None, Array]] = {}
+        self._chains: dict[tuple[str, ...], tuple[set[str], set[int]]] = {}
         self.gripped: dict[str, str] = {}
         self.absent = set(absent)
         places = {part: absent_pose(self.cell, part) for part in sorted(self.absent)}
@@ -99,10 +100,17 @@ class World:
         """Take over attachments and bases that change now."""
         self.state = state
         self._carriers.clear()
+        self._chains.clear()
         self.changes.append((self.time, state))
 
     def chain(self, *frames: str) -> tuple[set[str], set[int]]:
         """Return the manipulators that carry frames, and the joints that move them."""
+        known = self._chains.get(frames)
+        if known is None:
+            known = self._chains[frames] = self._chain(frames)
+        return known
+
+    def _chain(self, frames: tuple[str, ...]) -> tuple[set[str], set[int]]:
         cell, bases = self.cell, self.state.tree.bases
         names: set[str] = set()
         waiting = [cell.qualified(frame) for frame in frames if frame != WORLD]
