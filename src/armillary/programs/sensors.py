@@ -174,7 +174,7 @@ class SensorWatch:
         placed = tuple(p for p in world.state.placements if p.manipulator in carriers)
         key = is_on, pieces, placed
         known, change, searched = self._known.get(names, (None, math.inf, -math.inf))
-        if known != key:
+        if known != key or change <= world.time:  # or it has happened
             change, searched = math.inf, -math.inf
         if change == math.inf and until > searched:
             searched = max(until, world.time + AHEAD)
