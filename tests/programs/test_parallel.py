@@ -162,7 +162,7 @@ def test_planned_motions_are_tested_beside_what_others_move(
         assert "'box/body'" in str(timeline.failure)
 
 
-def test_what_stands_on_a_part_leaves_with_it(cell: arm.Cell):
+def test_parts_that_a_part_carries_leave_with_it(cell: arm.Cell):
     steps = arm.steps
     program = arm.Program(
         {

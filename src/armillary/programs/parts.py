@@ -94,7 +94,7 @@ def _left(world: World, part: str) -> State:
 
 
 def _carried(state: State, part: str) -> list[str]:
-    """Return the parts that stand on a part, or on these, which leave with it."""
+    """Return the parts that a part carries, those of these among them."""
     cell, found = state.cell, [part]
     for carrier in found:
         found += [
