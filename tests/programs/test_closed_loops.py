@@ -93,6 +93,29 @@ def test_a_robot_goes_on_with_the_belt_after_it_grips(
     np.testing.assert_allclose(speeds, SPEED, atol=1e-5)
 
 
+def test_pairs_of_closed_loops_are_sampled_and_named(cell: arm.Cell):
+    # A post that the part passes, beside the belt: proven until the robot has the part.
+    post = arm.Manipulator(
+        name="post",
+        links=[arm.Link(name="body", collisions=[arm.shapes.Sphere(radius=0.02)])],
+    )
+    place = arm.Pose.translation(-0.7, 0.15, -1.074)
+    mount = arm.Mount(manipulator="post", pose=place)
+    beside = cell.replace(
+        manipulators=[*cell.manipulators, post], mounts=[*cell.mounts, mount]
+    )
+    whole = beside.run(program(), **FAST).clearance()
+    assert whole.sampled == (("part/body", "post/body"),)
+    assert not whole.is_free
+    assert "but for 1 pairs, which were sampled" in repr(whole)
+    source = program().tasks["source"]
+    no_robot = arm.Program({"source": [*source, Wait(seconds=2.0)]}, absent=["part"])
+    alone = beside.run(no_robot, **FAST).clearance()
+    assert (alone.sampled, alone.is_free) == ((), True)
+    # From the sphere to the side of the part, 25 mm from its middle.
+    assert alone.distance == pytest.approx(0.15 - 0.02 - SIZE / 2 - 0.02, abs=1e-9)
+
+
 def test_a_line_begins_where_the_tool_is(cell: arm.Cell, timeline: arm.Timeline):
     lift = timeline.span("lift")
     fk = cell.fk("flange")

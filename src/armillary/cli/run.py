@@ -115,6 +115,12 @@ def _animate(cell: Cell, timeline: Timeline, path: str) -> None:
     warn(report)
 
 
+def _but(clearance: Clearance) -> str:
+    """Return what to say of pairs of which nothing is proven."""
+    count = len(clearance.sampled)
+    return f" but for {count} pairs, which were sampled" if count else ""
+
+
 def _broken(
     timeline: Timeline,
     clearance: Clearance | None,
@@ -127,12 +133,16 @@ def _broken(
     most = options.at_most
     if most is not None and not timeline.duration <= most:
         yield f"it takes {timeline.duration:.6g} s, longer than {most:g} s"
-    if clearance is not None and not clearance.proven >= options.clearance:
+    if clearance is not None and (
+        clearance.sampled or not clearance.proven >= options.clearance
+    ):
+        but = _but(clearance)
         pair = " and ".join(map(quote, clearance.pair))
         yield (
             f"{pair} come as near as {clearance.distance:.6g} m at "
             f"{clearance.time:.6g} s, in {clearance.step or 'no step'}; "
-            f"{clearance.proven:.6g} m are proven, {options.clearance:g} m asked for"
+            f"{clearance.proven:.6g} m are proven{but}, "
+            f"{options.clearance:g} m asked for"
         )
     if loads is not None:
         for name, peak, limit, when in zip(
@@ -168,7 +178,7 @@ def _lines(
         yield f"{printable(name)} moves for {100 * part:.3g} % of that"
     if clearance is not None:
         least, proven = clearance.distance, clearance.proven
-        yield f"least distance {least:.6g} m, proven {proven:.6g} m"
+        yield f"least distance {least:.6g} m, proven {proven:.6g} m{_but(clearance)}"
     if loads is not None:
         yield f"energy {loads.energy:.6g} J, greatest power {loads.power:.6g} W"
     for line in broken:

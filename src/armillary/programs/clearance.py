@@ -23,11 +23,12 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.check import CollisionCheck
+from armillary.errors import quote
 from armillary.kinematics.speed_bounds import zero_product
 from armillary.programs.recording import Recording
 from armillary.programs.tracks import BETWEEN, inside_of
 
-__all__ = ["Clearance", "clearance"]
+__all__ = ["Clearance", "clearance", "nearest_sample"]
 
 Array = npt.NDArray[np.float64]
 
@@ -55,12 +56,14 @@ class Clearance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     Attributes:
         distance: The least distance that was found [m]; below 0 where links overlap,
             infinite where no pair is tested.
-        proven: No pair is nearer than this at any instant [m]; minus infinity where
-            nothing bounds how fast links move, as in closed loops: then distances were
-            sampled.
+        proven: No pair is nearer than this at any instant [m], but for those that were
+            sampled; minus infinity where all were.
         pair: The two links that come nearest.
         time: When that is [s].
         step: The step of a task at that time whose joints move, empty at rest.
+        sampled: The pairs whose distances are known at samples every 2 ms alone:
+            nothing bounds how fast closed loops, and scripts that are not compiled,
+            move their links.
     """
 
     distance: float
@@ -68,6 +71,7 @@ class Clearance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     time: float = 0.0
     step: str = ""
     proven: float = UNPROVEN
+    sampled: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         """Let JSON, which has no infinities, leave out what is not proven."""
@@ -77,17 +81,32 @@ class Clearance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def is_free(self) -> bool:
         """Return whether it is proven that no links touch at any instant."""
-        return self.proven > 0.0
+        return self.proven > 0.0 and not self.sampled
+
+    def __repr__(self) -> str:
+        where = " and ".join(map(quote, self.pair))
+        proven = "nothing" if self.proven == UNPROVEN else f"{self.proven:.6g} m"
+        count = len(self.sampled)
+        but = f" but for {count} pairs, which were sampled" if count else ""
+        step = f" in {self.step}" if self.step else ""
+        return (
+            f"<Clearance: {self.distance:.6g} m, {where} at {self.time:.6g} s{step}; "
+            f"proven {proven}{but}>"
+        )
 
 
 def clearance(recording: Recording, *, tolerance: float = 1e-5) -> Clearance:
     """Return how near links come, see `Timeline.clearance`."""
     best, where, proven = math.inf, 0.0, math.inf
+    sampled: dict[tuple[str, str], None] = {}
     for start, end in recording.attached_spans():
         check = recording.check(start)
         if not len(check.pairs):
             continue
-        found, time, bound = _least(recording, check, start, end, tolerance, best)
+        found, time, bound, unknown = _least(
+            recording, check, start, end, tolerance, best
+        )
+        sampled |= dict.fromkeys(unknown)
         proven = min(proven, bound)
         if found < best:
             best, where = found, time
@@ -104,7 +123,44 @@ def clearance(recording: Recording, *, tolerance: float = 1e-5) -> Clearance:
         default=None,
     )
     pair = ("", "") if nearest is None else nearest.links
-    return Clearance(distance=best, proven=proven, pair=pair, time=where)
+    if proven == math.inf:  # all that moves was sampled
+        proven = UNPROVEN
+    return Clearance(
+        distance=best, proven=proven, pair=pair, time=where, sampled=tuple(sampled)
+    )
+
+
+def nearest_sample(
+    recording: Recording,
+    moved: Callable[[tuple[str, str]], bool],
+    start: float,
+    end: float,
+) -> Clearance:
+    """Return how near some pairs come in a span of time, at samples every `SAMPLED`.
+
+    Args:
+        recording: What moved.
+        moved: Whether a pair counts.
+        start: When it begins [s].
+        end: When it ends [s].
+    """
+    best = Clearance(distance=math.inf)
+    for first, last in recording.attached_spans():
+        a, b = max(first, start), min(last, end)
+        check = recording.check(first)
+        columns = [k for k, pair in enumerate(check.pairs) if moved(pair)]
+        if a >= b or not columns:
+            continue
+        times = np.linspace(a, b, math.ceil((b - a) / SAMPLED) + 1)
+        distances = check.distances(recording.at(times).q)[:, columns]
+        row, k = divmod(int(np.argmin(distances)), len(columns))
+        if distances[row, k] < best.distance:
+            best = Clearance(
+                distance=float(distances[row, k]),
+                pair=check.pairs[columns[k]],
+                time=float(times[row]),
+            )
+    return best
 
 
 def _at(recording: Recording, time: float) -> Iterator[tuple[CollisionCheck, Array]]:
@@ -121,8 +177,11 @@ def _least(
     end: float,
     tolerance: float,
     best: float,
-) -> tuple[float, float, float]:
-    """Return the least distance in an interval, when that is, and what is proven."""
+) -> tuple[float, float, float, list[tuple[str, str]]]:
+    """Return the least distance in an interval, when that is, and what is proven.
+
+    The last are the pairs that were sampled, of which nothing is proven.
+    """
     knots = recording.knots(start, end, most=COARSE)
 
     def distances(times: Array) -> Array:
@@ -135,18 +194,22 @@ def _least(
 
     if len(knots) < 2:
         (least,) = nearest(knots)
-        return float(least), start, float(least) - ROUNDING
+        return float(least), start, float(least) - ROUNDING, []
     speeds = _speeds(recording, check, knots)
-    if speeds is None:
+    known = np.isfinite(speeds).all(axis=0)
+    least, where, proven = math.inf, start, math.inf
+    unknown = [check.pairs[k] for k in np.flatnonzero(~known).tolist()]
+    if unknown:
         count = max(2, math.ceil((end - start) / SAMPLED))
         times = np.linspace(start, end, count + 1)
-        d = nearest(times)
-        k = int(np.argmin(d))
-        return float(d[k]), float(times[k]), -math.inf
-    values = distances(knots)
-    least, where = _at_least(values, knots, math.inf, start)
+        least, where = _at_least(nearest(times)[:, None], times, least, where)
+        if not known.any():
+            return least, where, math.inf, unknown
+    speeds = speeds[:, known]
+    values = distances(knots)[:, known]
+    least, where = _at_least(values, knots, least, where)
     a, b, d_a, d_b, v = knots[:-1], knots[1:], values[:-1], values[1:], speeds
-    proven, count = math.inf, len(values)
+    count = len(values)
     while len(a):
         bound = (0.5 * (d_a + d_b - v * (b - a)[:, None])).min(axis=1, initial=math.inf)
         is_open = bound < min(least, best) - tolerance
@@ -158,7 +221,7 @@ def _least(
         if not len(a):
             break
         middle: Array = 0.5 * (a + b)
-        d = distances(middle)
+        d = distances(middle)[:, known]
         count += len(d)
         least, where = _at_least(d, middle, least, where)
         a, b = np.concatenate([a, middle]), np.concatenate([middle, b])
@@ -170,7 +233,7 @@ def _least(
         found, time = _golden(lambda t: float(nearest(np.array([t]))[0]), low, high)
         if found < least:
             least, where = found, time
-    return least, where, min(proven, least) - ROUNDING
+    return least, where, min(proven, least) - ROUNDING, unknown
 
 
 def _at_least(
@@ -182,10 +245,10 @@ def _at_least(
     return (float(each[k]), float(times[k])) if each[k] < least else (least, where)
 
 
-def _speeds(recording: Recording, check: CollisionCheck, knots: Array) -> Array | None:
+def _speeds(recording: Recording, check: CollisionCheck, knots: Array) -> Array:
     """Return bounds of how fast pairs approach in each interval [m/s], (k, pairs).
 
-    None where nothing is known.
+    They are infinite where nothing is known.
     """
     if not check.may_be_free:
         return np.zeros((len(knots) - 1, len(check.pairs)))
@@ -201,7 +264,7 @@ def _speeds(recording: Recording, check: CollisionCheck, knots: Array) -> Array 
     rates = np.asarray(np.where(constant, rates, BETWEEN * rates), np.float64)
     # What is not known of a joint does not matter where it rests.
     speeds: Array = zero_product(rates[:, None, :], per_joint).sum(axis=2)
-    return speeds if np.isfinite(speeds).all() else None
+    return speeds
 
 
 def _golden(

@@ -309,11 +309,19 @@ class FollowedWay:
             Impossible: The way is not followed, or the frame itself is too fast.
         """
         self.duration = max(self.duration, 2.0 * SHORTEST)
+        before, power = (0.0, 0.0), 1.0
         for _ in range(24):
             motion, excess = self.motion(values, self.begin, self.begin + self.duration)
             if excess <= 1.0 + SLACK:
                 return motion
-            self.duration *= min(max(1.001 * excess, 1.001), 2.0)
+            # The excess falls with some power of the duration, less than the first
+            # where the frame itself takes a part of the rates.
+            if before[1] > excess:
+                longer = self.duration / before[0]
+                power = float(np.log(before[1] / excess) / np.log(longer))
+            before = self.duration, excess
+            power = min(max(power, 0.2), 1.0)
+            self.duration *= min(max((1.001 * excess) ** (1.0 / power), 1.001), 50.0)
         raise Impossible(
             RunReason.OUTRUN, f"the frame: {RunReason.OUTRUN.sentence} within limits"
         )

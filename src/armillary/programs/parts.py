@@ -85,9 +85,25 @@ def _left(world: World, part: str) -> State:
         raise Impossible(
             RunReason.TAKEN, f"{quote(world.gripped[part])} has gripped {quote(part)}"
         )
-    world.absent.add(part)
-    state = _put(world.now(), part, WORLD)
-    return state.place(part, absent_pose(world.cell, part))
+    state = world.now()
+    for each in (part, *_carried(state, part)):
+        world.absent.add(each)
+        world.gripped.pop(each, None)
+        state = _put(state, each, WORLD).place(each, absent_pose(world.cell, each))
+    return state
+
+
+def _carried(state: State, part: str) -> list[str]:
+    """Return the parts that a part carries, those of these among them."""
+    cell, found = state.cell, [part]
+    for carrier in found:
+        found += [
+            each.name
+            for k, each in enumerate(cell.manipulators)
+            if state.tree.bases[k].mode != "fixed"
+            and state.tree.bases[k].on.partition("/")[0] == carrier
+        ]
+    return found[1:]
 
 
 def _put(state: State, part: str, onto: str) -> State:

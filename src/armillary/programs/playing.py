@@ -20,6 +20,9 @@ __all__ = ["chart_of", "marks_of", "played_of"]
 
 Array = npt.NDArray[np.float64]
 
+BEYOND: Final = 1e-6
+"""By how much positions and rates may be beyond limits without a mark [m or rad]."""
+
 SHORTEST: Final = 1e-3
 """The least length of the axis of time of a chart [s]."""
 
@@ -64,8 +67,13 @@ def _signals(timeline: Cycle) -> Iterator[ChartSignal]:
 
 
 def marks_of(timeline: Cycle, rate: float) -> tuple[ChartMark, ...]:
-    """Return contacts and loads beyond limits, see `Timeline.marks`."""
-    marks = [*_contacts(timeline.recording, rate), *_loads(timeline)]
+    """Return contacts, and what is beyond limits, see `Timeline.marks`."""
+    recording = timeline.recording
+    marks = [
+        *_contacts(recording, rate),
+        *_beyond(recording, rate),
+        *_loads(timeline),
+    ]
     return tuple(sorted(marks, key=lambda mark: mark.time))
 
 
@@ -89,6 +97,27 @@ def _contacts(recording: Recording, rate: float) -> Iterator[ChartMark]:
             pair = " and ".join(map(quote, near[0].links)) if near else "links"
             yield ChartMark(time=float(times[k]), what=f"{pair} touch")
         touched = bool(touches[-1])
+
+
+def _beyond(recording: Recording, rate: float) -> Iterator[ChartMark]:
+    """Yield where positions and rates of joints go farthest beyond their limits."""
+    cell = recording.cell
+    times = sample_times(max(recording.duration, SHORTEST), rate)
+    values = recording.at(times)
+    lower, upper = cell.limits
+    most = np.asarray(cell.velocity_limits)
+    for k, name in enumerate(cell.joint_names):
+        q, qd = values.q[:, k], np.abs(values.qd[:, k])
+        for what, excess, limit in (
+            ("position", np.maximum(lower[k] - q, q - upper[k]), 1.0),
+            ("rate", qd - most[k], max(float(most[k]), 1.0)),
+        ):
+            at = int(np.argmax(excess))
+            if excess[at] > BEYOND * limit:
+                text = (
+                    f"the {what} of {quote(name)} is {excess[at]:.4g} beyond its limit"
+                )
+                yield ChartMark(time=float(times[at]), what=text)
 
 
 def _loads(timeline: Cycle) -> Iterator[ChartMark]:

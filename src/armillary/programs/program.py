@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -23,8 +24,12 @@ from armillary.model.shapes.capsule import Capsule
 from armillary.model.shapes.cylinder import Cylinder
 from armillary.model.shapes.sphere import Sphere
 from armillary.programs.steps import (
+    PTP,
     AnyStep,
     Call,
+    Linear,
+    Parallel,
+    Planned,
     Repeat,
     Set,
     Value,
@@ -34,7 +39,7 @@ from armillary.programs.steps import (
 )
 from armillary.replaced_file import replacing
 
-__all__ = ["ALONE", "Program", "Sensor", "walk"]
+__all__ = ["ALONE", "Program", "Sensor", "moving_branches", "walk"]
 
 ALONE: Final = "program"
 """The name of the task of a program that has one list of steps."""
@@ -81,6 +86,9 @@ class Program(
         signals: What signals hold at first; others hold False.
         sensors: Signals that parts set, by name.
         absent: The parts that are not there at first.
+        scan: The scan cycle of the controller that tasks wait with [s]: they see a
+            signal at the first multiple of it after its change, as it is then. With 0
+            they see it at once.
     """
 
     tasks: Tasks
@@ -89,6 +97,7 @@ class Program(
     signals: dict[str, Value] = {}
     sensors: dict[str, Sensor] = {}
     absent: tuple[str, ...] = ()
+    scan: float = 0.0
 
     def __post_init__(self) -> None:
         """Store plain data.
@@ -104,16 +113,22 @@ class Program(
         stored = {
             "tasks": _steps_by_name("task", tasks),
             "routines": _steps_by_name("routine", self.routines),
-            "joints": {name: tuple(given) for name, given in self.joints.items()},
+            "joints": {
+                name: _names(f"joints= of the task {quote(name)}", given)
+                for name, given in self.joints.items()
+            },
             "signals": dict(self.signals),
             "sensors": dict(self.sensors),
-            "absent": tuple(self.absent),
+            "absent": _names("absent=", self.absent),
         }
         for name, value in stored.items():
             msgspec.structs.force_setattr(self, name, value)
         self._check()
 
     def _check(self) -> None:
+        scan: Any = self.scan
+        if not (isinstance(scan, int | float) and 0.0 <= scan < math.inf):
+            raise ModelError(f"scan= is a time [s], at least 0, not {scan!r}.")
         for name in self.joints:
             if name not in self.tasks:
                 raise unknown("task", name, self.tasks)
@@ -123,6 +138,7 @@ class Program(
                     f"{quote(name)} is a sensor and a signal: give one another name."
                 )
         self._check_routines()
+        self._check_branches()
         given = {*self.signals, *self.sensors}
         steps = [step for _, step in self.walk()]
         given |= {step.signal for step in steps if isinstance(step, Set)}
@@ -160,6 +176,15 @@ class Program(
 
         for name in calls:
             visit(name, ())
+
+    def _check_branches(self) -> None:
+        """Refuse branches of which two move the joints of their task."""
+        for place, step in self.walk():
+            if isinstance(step, Parallel) and len(moving_branches(self, step)) > 1:
+                raise ModelError(
+                    f"{place}: two branches of the step {step} move the joints of "
+                    "their task; only one can."
+                )
 
     def walk(self) -> Iterator[tuple[str, AnyStep]]:
         """Yield each step with where it is, those of routines behind those of tasks."""
@@ -245,6 +270,34 @@ def walk(steps: tuple[AnyStep, ...], above: str = "") -> Iterator[tuple[str, Any
         yield place, step
         if isinstance(step, Zone | Repeat):
             yield from walk(step.steps, place)
+        elif isinstance(step, Parallel):
+            for number, branch in enumerate(step.branches):
+                yield from walk(branch, f"{place}[{number}]")
+
+
+def moving_branches(program: Program, step: Parallel) -> list[int]:
+    """Return the branches that move the joints of their task."""
+    known: dict[str, bool] = {}
+
+    def moves(steps: tuple[AnyStep, ...]) -> bool:
+        for _, each in walk(steps):
+            if isinstance(each, PTP | Planned | Linear):
+                return True
+            if isinstance(each, Call):
+                name = each.routine
+                if name not in known:
+                    known[name] = moves(program.routines[name])
+                if known[name]:
+                    return True
+        return False
+
+    return [k for k, branch in enumerate(step.branches) if moves(branch)]
+
+
+def _names(what: str, given: Any) -> tuple[str, ...]:
+    if isinstance(given, str):
+        raise ModelError(f"{what} is a list of names, such as [{given!r}].")
+    return tuple(given)
 
 
 def _steps_by_name(kind: str, given: Any) -> dict[str, tuple[AnyStep, ...]]:

@@ -351,7 +351,8 @@ def _clearances(report: CycleReport) -> str:
         return [
             " - ".join(map(escaped, each.pair)),
             f"<span{how}>{_number(1e3 * each.distance, 2)}</span>",
-            _number(1e3 * each.proven, 2),
+            _number(1e3 * each.proven, 2)
+            + (f", but {len(each.sampled)} pairs sampled" if each.sampled else ""),
             _number(each.time),
             escaped(each.step),
         ]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from difflib import get_close_matches
 from typing import Any, Final, cast
 
 import numpy as np
@@ -21,14 +22,17 @@ from armillary.kernel.arguments import positive_number
 from armillary.kinematics.state import State, bound_state, home
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
+from armillary.programs.cell_names import check_names, frames_of
+from armillary.programs.clearance import nearest_sample
 from armillary.programs.drives import driven
 from armillary.programs.ending import Impossible, RunFailure, RunReason
 from armillary.programs.moves import HOLD, Following, Moves
 from armillary.programs.parts import PartStep, part_moved
-from armillary.programs.program import ALONE, Program
+from armillary.programs.program import ALONE, Program, moving_branches
 from armillary.programs.recording import Event, Recording
 from armillary.programs.sensors import SensorWatch
-from armillary.programs.spans import SignalChange, Span
+from armillary.programs.signals import Signals
+from armillary.programs.spans import Span
 from armillary.programs.steps import (
     PTP,
     AnyStep,
@@ -38,6 +42,7 @@ from armillary.programs.steps import (
     Grip,
     Leave,
     Linear,
+    Parallel,
     Planned,
     Release,
     Repeat,
@@ -47,7 +52,8 @@ from armillary.programs.steps import (
     WaitFor,
     Zone,
 )
-from armillary.programs.tasks import Free, Lock, Signal, Task, Until, Waits
+from armillary.programs.stuck import why_stuck
+from armillary.programs.tasks import BranchesEnd, Free, Lock, Signal, Task, Until, Waits
 from armillary.programs.timeline import Timeline
 from armillary.programs.tracks import Track
 from armillary.programs.world import RunLimits, World
@@ -55,7 +61,8 @@ from armillary.programs.world import RunLimits, World
 __all__ = ["run"]
 
 MOST_STEPS: Final = 1_000_000
-"""Steps of a run; a program that repeats more is refused."""
+MOST_AT_ONCE: Final = 100_000
+"""Steps of a run, in all and at one instant; a program that repeats more is refused."""
 
 
 def run(
@@ -135,24 +142,21 @@ class _Run:
         self.options, self.timeout, self.check = options, timeout, check
         self.moves = Moves(world, limits, check, options)
         self.spans: list[Span] = []
-        self.changes: list[SignalChange] = []
         self.events = [Event(0.0, world.state, frozenset(world.absent))]
-        self.setters: dict[str, int | None] = {}
         self.locks: dict[str, Lock] = {}
-        self.count = 0
-        _check_names(cell, program)
+        self.count = self.counted_before = 0
+        check_names(cell, program)
         self.tasks = self._tasks()
-        self.values: dict[str, Value] = {
+        values: dict[str, Value] = {
             step.signal: False for _, step in program.walk() if isinstance(step, Set)
         }
-        self.values |= program.signals
+        values |= program.signals
         self.watches = [
             SensorWatch(name, sensor, world, options.meshes)
             for name, sensor in program.sensors.items()
         ]
-        self.values |= {w.name: w.distance(0.0) <= 0.0 for w in self.watches}
-        for name, value in self.values.items():
-            self.changes.append(SignalChange(name, 0.0, value))
+        values |= {w.name: w.distance(0.0) <= 0.0 for w in self.watches}
+        self.signals = Signals(values, program.scan)
 
     def _tasks(self) -> list[Task]:
         """Return the tasks, each with the joints that it moves."""
@@ -168,6 +172,11 @@ class _Run:
             joints = np.array(self._joints(name, driven), np.int64)
             for k in cast("list[int]", joints.tolist()):
                 if k in owners:
+                    if owners[k] == name:
+                        raise ModelError(
+                            f"joints= of the task {quote(name)} names "
+                            f"{quote(self.cell.joint_names[k])} twice."
+                        )
                     raise ModelError(
                         f"The tasks {quote(owners[k])} and {quote(name)} both move "
                         f"{quote(self.cell.joint_names[k])}; say which moves what, "
@@ -181,7 +190,7 @@ class _Run:
                 owners[k] = name
             track = Track(name, joints, q[joints])
             self.world.tracks[name] = track
-            task = Task(name, track, iter(()))
+            task = Task(name, name, track, iter(()))
             task.going = self._steps(task, steps, name)
             tasks.append(task)
         for k in sorted(driven):
@@ -204,6 +213,11 @@ class _Run:
         own = (k for k in joints if self.cell.owners[links[k]] == number)
         return sorted(k for k in own if k not in driven)
 
+    def _nearest(self, name: str) -> str:
+        """Return the manipulator with joints whose name is nearest to one."""
+        names = [each.name for each in self.cell.manipulators if each.joint_names]
+        return (get_close_matches(name, names, 1, 0.0) or [""])[0]
+
     def _base(self, name: str) -> str:
         manipulator = self.cell.manipulators[self.cell.number(name)]
         return manipulator.links[manipulator.base].name
@@ -217,17 +231,26 @@ class _Run:
         try:
             self._go_on()
             while not all(task.has_ended for task in self.tasks):
+                now = world.time
                 self._advance()
+                if world.time > now:
+                    self.counted_before = self.count
                 self._go_on()
         except _Failed as failed:
             failure = failed.failure
         end = world.time
         self.spans = [span._replace(end=min(span.end, end)) for span in self.spans]
-        obstacles = None if self.check is None else self.check.obstacles
+        spans, changes = tuple(self.spans), tuple(self.signals.changes)
+        return Timeline(self.program, self._recording(), spans, changes, failure)
+
+    def _recording(self) -> Recording:
+        """Return what has moved until now."""
+        world, check = self.world, self.check
+        obstacles = None if check is None else check.obstacles
         tracks = tuple(world.tracks.values())
-        recording = Recording(end, tuple(self.events), tracks, self.options, obstacles)
-        spans, changes = tuple(self.spans), tuple(self.changes)
-        return Timeline(self.program, recording, spans, changes, failure)
+        return Recording(
+            world.time, tuple(self.events), tracks, self.options, obstacles
+        )
 
     def _go_on(self) -> None:
         """Let all tasks go on that can, until none can at this instant."""
@@ -247,7 +270,8 @@ class _Run:
         except Impossible as error:
             self._fail(task, error.reason, str(error))
         except ArmillaryError as error:
-            raise type(error)(f"{task.place}: {error}") from error
+            where = f"{task.place} at {self.world.time:.6g} s"
+            raise type(error)(f"{where}: {error}") from error
 
     def _is_ready(self, task: Task) -> bool:
         waits = task.waits
@@ -256,7 +280,9 @@ class _Run:
         if isinstance(waits, Until):
             return waits.time <= self.world.time
         if isinstance(waits, Signal):
-            return self._holds(waits.name, waits.value)
+            return self._is_seen(waits.name, waits.value)
+        if isinstance(waits, BranchesEnd):
+            return all(branch.has_ended for branch in waits.branches)
         return self.locks[waits.zone].owner == task.name
 
     def _advance(self) -> None:
@@ -268,18 +294,20 @@ class _Run:
                 times.append(task.waits.time)
             elif isinstance(task.waits, Signal):
                 times.append(task.waits.deadline)
+                name, value, _ = task.waits
+                times.append(self.signals.next_look(name, value, time=now))
             if self._follows(task):
                 times.append(task.track.end)
         coming = min(times)
         limit = min(coming, self.timeout)
         changing: SensorWatch | None = None
         for watch in self.watches:
-            change = watch.next_change(bool(self.values[watch.name]), limit)
+            change = watch.next_change(bool(self.signals.values[watch.name]), limit)
             if change < limit or (change == limit and change < coming):
                 changing, limit = watch, change
         if changing is not None:
             world.time = max(limit, now)
-            self._set(changing.name, not self.values[changing.name], None)
+            self._set(changing.name, not self.signals.values[changing.name], None)
             self._set_sensors(but=changing)
             return
         if coming > self.timeout:
@@ -296,7 +324,11 @@ class _Run:
 
     def _stuck(self, coming: float) -> None:
         """End a run in which nothing more can happen, or not in time."""
-        waiting = [task for task in self.tasks if task.waits is not None]
+        waiting = [
+            task
+            for task in self.tasks
+            if not isinstance(task.waits, BranchesEnd) and task.waits is not None
+        ]
         if math.isfinite(coming):
             self.world.time = self.timeout
             late = next(t for t in waiting if isinstance(t.waits, Until))
@@ -306,65 +338,8 @@ class _Run:
         )
         if moves and self.watches:
             self.world.time = self.timeout
-        circle = self._circle(waiting)
-        if circle:
-            text = ", ".join(
-                f"{quote(task.name)} waits for the zone {quote(zone)} of "
-                f"{quote(self.locks[zone].owner)}"
-                for task, zone in circle
-            )
-            self._fail(circle[0][0], RunReason.DEADLOCK, text)
-        task = next((t for t in waiting if isinstance(t.waits, Signal)), waiting[0])
-        waits = task.waits
-        if isinstance(waits, Signal):
-            others = [each for each in waiting if each is not task]
-            setters = [
-                quote(each.name) for each in others if self._may_set(each, waits.name)
-            ]
-            if setters:
-                text = f"{', '.join(setters)} would set it, and waits, too"
-                self._fail(
-                    task,
-                    RunReason.DEADLOCK,
-                    f"{quote(task.name)} waits for the signal {quote(waits.name)}; "
-                    f"{text}",
-                )
-            self._fail(
-                task,
-                RunReason.NEVER,
-                f"nothing makes the signal {quote(waits.name)} {waits.value!r}",
-            )
-        zone = waits.zone if isinstance(waits, Free) else ""
-        self._fail(
-            task,
-            RunReason.NEVER,
-            f"the zone {quote(zone)} is never left by {quote(self.locks[zone].owner)}",
-        )
-
-    def _circle(self, waiting: list[Task]) -> list[tuple[Task, str]]:
-        """Return tasks of which each waits for a zone of the next one."""
-        wanted = {
-            task.name: (task, task.waits.zone)
-            for task in waiting
-            if isinstance(task.waits, Free)
-        }
-        for first in wanted:
-            name, chain = first, list[tuple[Task, str]]()
-            while name in wanted and len(chain) <= len(wanted):
-                task, zone = wanted[name]
-                chain.append((task, zone))
-                name = self.locks[zone].owner
-                if name == first:
-                    return chain
-        return []
-
-    def _may_set(self, task: Task, signal: str) -> bool:
-        """Return whether steps of a task set a signal."""
-        return any(
-            isinstance(step, Set) and step.signal == signal
-            for place, step in self.program.walk()
-            if place.startswith((f"{task.name}[", "routine "))
-        )
+        task, reason, why = why_stuck(self.program, waiting, self.locks, self.signals)
+        self._fail(task, reason, why)
 
     def _fail(self, task: Task, reason: RunReason, why: str) -> None:
         text = why if why.endswith(".") else f"{why}."
@@ -379,34 +354,53 @@ class _Run:
         for k, step in enumerate(steps):
             place = f"{above}[{k}]"
             task.place = place
-            self.count += 1
-            if self.count > MOST_STEPS:
-                raise Impossible(
-                    RunReason.TIMEOUT, f"more than {MOST_STEPS} steps: repeat less"
-                )
+            self._count()
             if isinstance(step, Zone):
                 yield from self._in_zone(task, step, place)
             elif isinstance(step, Repeat):
                 for _ in range(step.count):
+                    self._count()  # of what has no steps, too
                     yield from self._steps(task, step.steps, place)
             elif isinstance(step, Call):
                 name = f"{place} > routine {step.routine}"
                 yield from self._steps(task, self.program.routines[step.routine], name)
+            elif isinstance(step, Parallel):
+                yield from self._in_parallel(task, step, place)
             else:
                 yield from self._simple(task, step, place)
 
+    def _count(self) -> None:
+        """Count a step, or a round of a `Repeat`, so that no program is endless."""
+        self.count += 1
+        if self.count - self.counted_before > MOST_AT_ONCE:
+            raise Impossible(
+                RunReason.TIMEOUT,
+                f"more than {MOST_AT_ONCE} steps at one instant: steps that are "
+                "repeated have to take time",
+            )
+        if self.count > MOST_STEPS:
+            raise Impossible(
+                RunReason.TIMEOUT, f"more than {MOST_STEPS} steps: repeat less"
+            )
+
     def _simple(self, task: Task, step: AnyStep, place: str) -> Iterator[Waits]:
         """Do a step without others in it."""
+        if self.world.absent:
+            self.world.be_there(*frames_of(step))
         number = self._begin(task, step, place)
         if isinstance(step, PTP | Planned | Linear):
             yield from self._move(task, step)
         elif isinstance(step, Wait):
             yield Until(self.world.time + step.seconds)
         elif isinstance(step, WaitFor):
-            if not self._holds(step.signal, step.value):
+            if not self._is_seen(step.signal, step.value):
                 wait = math.inf if step.timeout is None else step.timeout
                 yield Signal(step.signal, step.value, self.world.time + wait)
-                self._end(number, f"signal {quote(step.signal)}", self._setter(step))
+                self._end(
+                    number,
+                    f"signal {quote(step.signal)}",
+                    self.signals.setters.get(step.signal),
+                )
                 return
         elif isinstance(step, Set):
             self._set(step.signal, step.value, number)
@@ -418,7 +412,7 @@ class _Run:
 
     def _begin(self, task: Task, step: AnyStep, place: str) -> int:
         name, now = step.label or type(step).__name__, self.world.time
-        self.spans.append(Span(task.name, place, name, step, now, math.inf))
+        self.spans.append(Span(task.row, place, name, step, now, math.inf))
         return len(self.spans) - 1
 
     def _end(self, number: int, waited_for: str = "", cause: int | None = None) -> None:
@@ -428,30 +422,66 @@ class _Run:
 
     def _in_zone(self, task: Task, step: Zone, place: str) -> Iterator[Waits]:
         lock = self.locks.setdefault(step.zone, Lock())
-        if lock.owner == task.name:
-            yield from self._steps(task, step.steps, place)
-            return
-        number = self._begin(task, step, place)
-        if lock.owner:
-            lock.queue.append(task.name)
-            yield Free(step.zone)
-            self._end(number, f"zone {quote(step.zone)}", lock.left)
-        else:
-            lock.owner = task.name
-            self._end(number)
+        if lock.owner != task.name:
+            number = self._begin(task, step, place)
+            if lock.owner:
+                lock.queue.append(task.name)
+                yield Free(step.zone)
+                self._end(number, f"zone {quote(step.zone)}", lock.left)
+            else:
+                lock.owner = task.name
+                self._end(number)
+        lock.inside += 1
         yield from self._steps(task, step.steps, place)
-        count = len(self.spans)
-        lock.left = next(
-            k for k in reversed(range(count)) if self.spans[k].task == task.name
-        )
+        lock.inside -= 1
+        if lock.inside:
+            return
+        lock.left = self._last(task.row)
         lock.owner = lock.queue.popleft() if lock.queue else ""
+        while lock.owner in lock.queue:  # another branch of the same task
+            lock.queue.remove(lock.owner)
+
+    def _last(self, row: str) -> int | None:
+        """Return the last span of a task or a branch, None before its first."""
+        numbers = range(len(self.spans) - 1, -1, -1)
+        return next((k for k in numbers if self.spans[k].task == row), None)
+
+    def _in_parallel(self, task: Task, step: Parallel, place: str) -> Iterator[Waits]:
+        """Do the branch that moves joints, or the first, and others beside it."""
+        if not step.branches:
+            return
+        (main,) = moving_branches(self.program, step)[:1] or [0]
+        before = self._last(task.row)
+        others = list[Task]()
+        for k, steps in enumerate(step.branches):
+            if k != main:
+                row = f"{task.row}, branch {len(others) + 2}"
+                track = Track(row, np.zeros(0, np.int64), np.zeros(0))
+                branch = Task(task.name, row, track, iter(()))
+                branch.going = self._steps(branch, steps, f"{place}[{k}]")
+                others.append(branch)
+                # The step before lets the branch begin.
+                self._end(self._begin(branch, step, place), cause=before)
+        self.tasks += others
+        yield from self._steps(task, step.branches[main], f"{place}[{main}]")
+        if not all(branch.has_ended for branch in others):
+            task.place = place
+            number = self._begin(task, step, place)
+            yield BranchesEnd(tuple(others))
+            lasts = [self._last(branch.row) for branch in others]
+            last = max(
+                (k for k in lasts if k is not None), key=lambda k: self.spans[k].end
+            )
+            self._end(number, "its branches", last)
+        self.tasks = [each for each in self.tasks if each not in others]
 
     def _move(self, task: Task, step: PTP | Planned | Linear) -> Iterator[Waits]:
         if not len(task.track.joints):
             raise Impossible(
                 RunReason.LIMITS,
                 f"the task {quote(task.name)} moves no joint: give it the name of a "
-                "manipulator, or Program(tasks, joints={...})",
+                f"manipulator, such as {quote(self._nearest(task.name))}, or "
+                "Program(tasks, joints={...})",
             )
         if isinstance(step, Linear):
             motions, following = self.moves.linear(step, task.track, task.following)
@@ -459,7 +489,7 @@ class _Run:
             motions, following = self.moves.ptp(step, task.track)
         else:
             motions, following = self.moves.planned(step, task.track)
-        task.following = following
+        task.following, start = following, self.world.time
         for motion in motions:
             task.track.add(self.world.time, motion)
             # What it follows may change its motion, and the end with it.
@@ -467,6 +497,38 @@ class _Run:
                 yield Until(task.track.end)
         if following is not None:
             following.meeting = None
+        if isinstance(step, Planned):
+            self._keep_off(task, step, start)
+
+    def _keep_off(self, task: Task, step: Planned, start: float) -> None:
+        """Refuse a planned motion that came too near to what others moved meanwhile.
+
+        Planners see others where they are when it begins.
+        """
+        world, end = self.world, self.world.time
+        if not any(
+            piece.start < end and piece.end > start
+            for track in world.tracks.values()
+            if track is not task.track
+            for piece in track.pieces
+        ):
+            return
+        own = set(task.track.joints.tolist())
+        near = nearest_sample(
+            self._recording(),
+            lambda pair: bool(own & world.chain(*pair)[1]),
+            start,
+            end,
+        )
+        margin = max(step.margin, self.options.margin)
+        if near.distance <= margin:
+            raise Impossible(
+                RunReason.IN_COLLISION,
+                f"the way is free of what stood still when it began, but "
+                f"{' and '.join(map(quote, near.pair))} come within "
+                f"{near.distance:.4g} m at {near.time:.6g} s, as others move: let the "
+                "tasks share a Zone, or wait for each other",
+            )
 
     def _follows(self, task: Task) -> bool:
         """Return whether a task waits while its robot follows a frame that moves."""
@@ -499,7 +561,8 @@ class _Run:
             self._fail(
                 task,
                 RunReason.OUTRUN,
-                f"{quote(following.frame)} moves faster than the robot can follow",
+                f"{quote(following.frame)} moves, or changes its speed, faster than "
+                "the robot can follow; Drive(acceleration=) changes speeds slowly",
             )
         task.track.add(world.time, motion)
 
@@ -519,9 +582,10 @@ class _Run:
                 except Impossible as error:
                     self._fail(task, error.reason, str(error))
             elif following.way is not None:
-                end = max(following.way.begin + following.way.duration, now + HOLD)
-                if isinstance(task.waits, Until) and task.waits.time > now:
-                    end = task.waits.time
+                end = following.way.begin + following.way.duration
+                if end <= now:  # it stays where it is relative to the frame
+                    self._follow(task, following, now + HOLD)
+                    continue
                 self._follow(task, following, end)
             if isinstance(task.waits, Until) and task.track.end > now:
                 task.waits = Until(task.track.end)
@@ -562,18 +626,11 @@ class _Run:
 
     # signals
 
-    def _holds(self, signal: str, value: Value) -> bool:
-        held = self.values[signal]
-        return held == value and isinstance(held, bool) == isinstance(value, bool)
-
-    def _setter(self, step: WaitFor) -> int | None:
-        return self.setters.get(step.signal)
+    def _is_seen(self, signal: str, value: Value) -> bool:
+        return self.signals.are_seen(signal, value, time=self.world.time)
 
     def _set(self, signal: str, value: Value, span: int | None) -> None:
-        if not self._holds(signal, value):
-            self.values[signal] = value
-            self.setters[signal] = span
-            self.changes.append(SignalChange(signal, self.world.time, value))
+        self.signals.set(signal, value, time=self.world.time, span=span)
 
     def _set_sensors(self, but: SensorWatch | None = None) -> None:
         """Let sensors say what they see after parts changed their places."""
@@ -581,7 +638,7 @@ class _Run:
             if watch is but:
                 continue
             distance = watch.distance(self.world.time)
-            is_on = bool(self.values[watch.name])
+            is_on = bool(self.signals.values[watch.name])
             if is_on and distance > 2e-9:
                 self._set(watch.name, False, None)
             elif not is_on and distance < 0.0:
@@ -599,24 +656,3 @@ class _Failed(Exception):
     def __init__(self, failure: RunFailure) -> None:
         super().__init__(str(failure))
         self.failure = failure
-
-
-def _check_names(cell: Workcell, program: Program) -> None:
-    """Refuse names that do not exist in a cell, before anything moves.
-
-    Raises:
-        UnknownName: One does not exist.
-        StateError: A part cannot be moved.
-    """
-    for place, step in program.walk():
-        try:
-            for name in ("frame", "relative_to", "by", "onto", "on"):
-                given = getattr(step, name, "")
-                if given:
-                    cell.frame(given)
-            if isinstance(step, Drive):
-                cell.joint(step.joint)
-            if isinstance(step, Grip | Release | Appear | Leave):
-                cell.number(step.part)
-        except ArmillaryError as error:
-            raise type(error)(f"{place}: {error}") from error

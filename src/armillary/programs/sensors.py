@@ -98,7 +98,7 @@ class SensorWatch:
         self.name, self._sensor, self._world = name, sensor, world
         self._frame = cell.frame(sensor.frame)
         self._name = cell.qualified(sensor.frame)
-        self._known: dict[Hashable, tuple[float, float]] = {}
+        self._known: dict[tuple[str, ...], tuple[Hashable, float, float]] = {}
         parts = [world.part(part) for part in sensor.parts] or movable_parts(world)
         shape = sensor.shape
         self._reach = reach_of(shape)
@@ -124,17 +124,20 @@ class SensorWatch:
 
         It is below 0 where they overlap, and infinite where no part is there.
         """
-        return min(self._distances(time), default=math.inf)
+        return min(self._distances(time, self._present()), default=math.inf)
 
-    def _distances(self, time: float) -> list[float]:
-        """Return the distances from the shapes of parts that are there [m]."""
+    def _present(self) -> list[Seen]:
+        """Return the shapes of parts that are there."""
+        absent = self._world.absent
+        return [seen for seen in self._seen if seen.part not in absent]
+
+    def _distances(self, time: float, shapes: list[Seen]) -> list[float]:
+        """Return the distances from shapes [m]."""
         world = self._world
         q = world.values(time).q
         X_W = np.linalg.inv(world.poses_at(self._frame, q))
         return [
-            float(seen.distance(X_W @ world.poses_at(seen.at, q)))
-            for seen in self._seen
-            if seen.part not in world.absent
+            float(seen.distance(X_W @ world.poses_at(seen.at, q))) for seen in shapes
         ]
 
     def next_change(self, is_on: bool, until: float) -> float:
@@ -144,12 +147,21 @@ class SensorWatch:
             is_on: What it holds now.
             until: The instant [s], may be infinite.
         """
-        # What was found stays true while nothing else moves what it sees.
+        # Off, each part may come by itself: what moves one leaves what is known of
+        # the others. On, all that touch have to leave.
+        present = self._present()
+        groups = {"": present} if is_on else dict[str, list[Seen]]()
+        if not is_on:
+            for seen in present:
+                groups.setdefault(seen.part, []).append(seen)
+        changes = (self._change_of(each, is_on, until) for each in groups.values())
+        return min(changes, default=math.inf)
+
+    def _change_of(self, shapes: list[Seen], is_on: bool, until: float) -> float:
+        """Return when shapes change the sensor, if no others do."""
         world = self._world
-        names = sorted(
-            seen.name for seen in self._seen if seen.part not in world.absent
-        )
-        _, joints = world.chain(self._name, *names)
+        names = tuple(sorted(seen.name for seen in shapes))
+        carriers, joints = world.chain(self._name, *names)
         tracks = [
             track
             for track in world.tracks.values()
@@ -157,52 +169,64 @@ class SensorWatch:
         ]
         if not names or not tracks:
             return math.inf
+        # What was found stays true while nothing else moves or carries them.
         pieces = tuple((each.name, len(each.pieces), each.end) for each in tracks)
-        key = is_on, len(world.changes), pieces
-        change, searched = self._known.get(key, (math.inf, -math.inf))
+        placed = tuple(p for p in world.state.placements if p.manipulator in carriers)
+        key = is_on, pieces, placed
+        known, change, searched = self._known.get(names, (None, math.inf, -math.inf))
+        if known != key or change <= world.time:  # or it has happened
+            change, searched = math.inf, -math.inf
         if change == math.inf and until > searched:
             searched = max(until, world.time + AHEAD)
-            change = self._kept(is_on, searched, tracks, names)
-            self._known = {key: (change, searched)}
+            change = self._kept(is_on, searched, tracks, shapes)
+            self._known[names] = key, change, searched
         return change
 
     def _kept(
-        self, is_on: bool, until: float, tracks: list[Track], names: list[str]
+        self, is_on: bool, until: float, tracks: list[Track], shapes: list[Seen]
     ) -> float:
         """Return the change in a span of time, which the cell keeps."""
         world = self._world
+        names = tuple(seen.name for seen in shapes)
         key = (
-            *(self._sensor, is_on, world.time, until, tuple(names)),
+            *(self._sensor, is_on, world.time, until, names),
             world.ways(self._name, *names, but=None),
         )
         known = kept(world.cell, "changes of sensors", dict[Hashable, float])
         if key not in known:
             if len(known) >= MOST_KEPT:
                 known.clear()
-            known[key] = self._found(is_on, until, tracks)
+            known[key] = self._found(is_on, until, tracks, shapes)
         return known[key]
 
-    def _found(self, is_on: bool, until: float, tracks: list[Track]) -> float:
+    def _found(
+        self, is_on: bool, until: float, tracks: list[Track], shapes: list[Seen]
+    ) -> float:
         """Return the change in a span of time, of which bounds hold piece by piece."""
         start, last = self._world.time, max(track.end for track in tracks)
         ends = {min(until, track.end) for track in tracks} | {min(until, last)}
         for end in sorted(ends):
-            change = self._found_until(is_on, start, end, tracks)
+            change = self._found_until(is_on, start, end, tracks, shapes)
             if change < math.inf:
                 return change
             start = end
         return math.inf
 
     def _found_until(
-        self, is_on: bool, start: float, end: float, tracks: list[Track]
+        self,
+        is_on: bool,
+        start: float,
+        end: float,
+        tracks: list[Track],
+        shapes: list[Seen],
     ) -> float:
-        speeds = self._speeds(start, end, tracks)
+        speeds = self._speeds(start, end, tracks, shapes)
         if not speeds.any():
             return math.inf
         sign = -1.0 if is_on else 1.0
 
         def value(time: float) -> float:
-            return sign * self.distance(time)
+            return sign * min(self._distances(time, shapes))
 
         time, step = start, LEAST_STEP
         d = value(time)
@@ -212,7 +236,7 @@ class SensorWatch:
             if ahead <= d:
                 return time
             time, d, step = min(time + step, end), ahead, 2.0 * step
-        distances = np.array(self._distances(time))
+        distances = np.array(self._distances(time, shapes))
         while time < end:
             before, step = time, LEAST_STEP
             if d > NEAR:
@@ -222,17 +246,19 @@ class SensorWatch:
                 least = times[distances <= 0.0].max() if is_on else times.min()
                 step = max(float(least), LEAST_STEP)
             time = min(time + step, end)
-            distances = np.array(self._distances(time))
+            distances = np.array(self._distances(time, shapes))
             d = sign * float(distances.min())
             if d <= 0.0:
                 return _crossing(value, before, time)
         return math.inf
 
-    def _speeds(self, start: float, end: float, tracks: list[Track]) -> Array:
+    def _speeds(
+        self, start: float, end: float, tracks: list[Track], shapes: list[Seen]
+    ) -> Array:
         """Return how fast each part and the sensor can approach each other [m/s].
 
         Returns:
-            Of the shapes of parts that are there, shape (k,).
+            Of each shape, shape (k,).
         """
         world = self._world
         cell, state = world.cell, world.state
@@ -245,9 +271,7 @@ class SensorWatch:
                 whole[track.joints] = part
         bounds = SpeedBounds.of(moving, state.tree, lower, upper)
         links = [(self._frame, self._name, self._reach)] + [
-            (seen.at, seen.name, seen.reach)
-            for seen in self._seen
-            if seen.part not in world.absent
+            (seen.at, seen.name, seen.reach) for seen in shapes
         ]
         found = np.empty(len(links))
         for k, (at, name, reach) in enumerate(links):

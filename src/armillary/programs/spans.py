@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
 from armillary.kinematics.state import State
@@ -16,14 +17,14 @@ from armillary.programs.steps import AnyStep, Value
 from armillary.trajectories.motion import Motion
 from armillary.view.chart import Chart, ChartMark
 
-__all__ = ["Cycle", "SignalChange", "Span"]
+__all__ = ["Cycle", "SignalChange", "Span", "spans_of"]
 
 
 class Span(NamedTuple):
     """A step of a program in time.
 
     Attributes:
-        task: The task.
+        task: The task; of a branch of `Parallel`, its name beside the task.
         place: Where the step is in the program, as in `robot[2][0]`.
         name: Its label, or its kind.
         step: The step itself.
@@ -42,6 +43,12 @@ class Span(NamedTuple):
     end: float
     waited_for: str = ""
     cause: int | None = None
+
+
+def spans_of(spans: Iterable[Span], task: str) -> list[Span]:
+    """Return the spans of a task and of its branches, in order of their ends."""
+    own = (span for span in spans if span.place.startswith(f"{task}["))
+    return sorted(own, key=lambda span: span.end)
 
 
 class SignalChange(NamedTuple):

@@ -28,6 +28,7 @@ __all__ = [
     "Grip",
     "Leave",
     "Linear",
+    "Parallel",
     "Planned",
     "ProgramStep",
     "Release",
@@ -81,11 +82,13 @@ if TYPE_CHECKING:  # constructors take any sequence, fields are tuples
     Targets: TypeAlias = Any
     Segments: TypeAlias = Any
     Steps: TypeAlias = Any
+    Branches: TypeAlias = Any
     At: TypeAlias = Any
 else:
     Targets = tuple[Target, ...]
     Segments = tuple[ToolSegment, ...]
     Steps = "tuple[AnyStep, ...]"
+    Branches = "tuple[tuple[AnyStep, ...], ...]"
     At = Pose
 
 
@@ -122,7 +125,8 @@ class ProgramStep(
             ModelError: It is below `least`, above `most`, or NaN.
         """
         value = getattr(self, name)
-        if not (isinstance(value, int | float) and least <= value <= most):
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not (is_number and least <= value <= most):
             raise self.refused(
                 f"{name}= is a number from {least:g} to {most:g}, not {value!r}"
             )
@@ -421,6 +425,27 @@ class Repeat(ProgramStep, frozen=True, kw_only=True):
         self.store(steps=steps_of(self.steps))
 
 
+class Parallel(ProgramStep, frozen=True, kw_only=True):
+    """Branches of steps that are done at the same time, until all have ended.
+
+    One of them may move the joints of the task. Others set signals, wait, grip, or
+    drive other joints meanwhile.
+
+    Attributes:
+        branches: The steps of each branch.
+    """
+
+    branches: Branches
+
+    def __post_init__(self) -> None:
+        """Store tuples."""
+        given: Any = self.branches
+        if not isinstance(given, list | tuple):
+            raise self.refused("branches= is a list of lists of steps")
+        given = cast("Sequence[Any]", given)
+        self.store(branches=tuple(map(steps_of, given)))
+
+
 AnyStep: TypeAlias = (
     PTP
     | Planned
@@ -436,6 +461,7 @@ AnyStep: TypeAlias = (
     | Zone
     | Call
     | Repeat
+    | Parallel
 )
 
 

@@ -24,7 +24,7 @@ from armillary.programs.post_processors.instructions import (
     WaitForSignal,
     grip_signals,
 )
-from armillary.programs.spans import Cycle, Span
+from armillary.programs.spans import Cycle, Span, spans_of
 from armillary.programs.steps import Grip, Release, Set, Value, WaitFor, Zone
 from armillary.trajectories.motion import Motion
 
@@ -47,7 +47,7 @@ def hand_over_task(
         raise ModelError(
             f"The run failed, so that nothing is handed over: {timeline.failure}"
         )
-    spans = [span for span in timeline.spans if span.task == task]
+    spans = spans_of(timeline.spans, task)
     _check_zones(timeline, task, spans)
     end = max(span.end for span in spans)
     rests = [(span.start, span.end) for span in spans if isinstance(span.step, WaitFor)]

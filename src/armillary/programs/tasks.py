@@ -11,7 +11,7 @@ from armillary.programs.moves import Following
 from armillary.programs.steps import Value
 from armillary.programs.tracks import Track
 
-__all__ = ["Free", "Lock", "Signal", "Task", "Until", "Waits"]
+__all__ = ["BranchesEnd", "Free", "Lock", "Signal", "Task", "Until", "Waits"]
 
 
 class Until(NamedTuple):
@@ -34,7 +34,13 @@ class Free(NamedTuple):
     zone: str
 
 
-Waits = Until | Signal | Free
+class BranchesEnd(NamedTuple):
+    """Goes on when branches of a task have ended."""
+
+    branches: tuple[Task, ...]
+
+
+Waits = Until | Signal | Free | BranchesEnd
 
 
 @dataclass(eq=False)
@@ -42,7 +48,8 @@ class Task:
     """A task while it runs.
 
     Attributes:
-        name: Its name.
+        name: Its name; that of a branch is the name of its task.
+        row: Its name in charts, which tells branches apart.
         track: The motions of its joints.
         going: What it does next.
         waits: What it waits for; None where it can go on, or has ended.
@@ -52,6 +59,7 @@ class Task:
     """
 
     name: str
+    row: str
     track: Track
     going: Iterator[Waits]
     waits: Waits | None = None
@@ -62,8 +70,9 @@ class Task:
 
 @dataclass(eq=False)
 class Lock:
-    """A zone: who is in it, who waits, and which span left it last."""
+    """A zone: who is in it, how many times, who waits, and which span left it last."""
 
     owner: str = ""
+    inside: int = 0
     queue: deque[str] = field(default_factory=deque[str])
     left: int | None = None

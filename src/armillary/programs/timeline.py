@@ -23,7 +23,7 @@ from armillary.programs.loads import Loads, loads
 from armillary.programs.playing import chart_of, marks_of, played_of
 from armillary.programs.program import Program
 from armillary.programs.recording import Event, Recording
-from armillary.programs.spans import SignalChange, Span
+from armillary.programs.spans import SignalChange, Span, spans_of
 from armillary.programs.steps import Grip, Release, Value
 from armillary.programs.tracks import JointValues
 from armillary.trajectories.motion import Motion
@@ -155,8 +155,8 @@ class Timeline:
         motion = tracks[task].motion(self.duration, self.state(0.0))
         attachments = [
             Attachment(span.step.part, span.end, self._holder(span.step))
-            for span in self.spans
-            if span.task == task and isinstance(span.step, Grip | Release)
+            for span in spans_of(self.spans, task)
+            if isinstance(span.step, Grip | Release)
         ]
         return replace(motion, attachments=tuple(attachments))
 
@@ -277,10 +277,12 @@ class Timeline:
         return chart_of(self, title)
 
     def marks(self, *, rate: float = 100.0) -> tuple[ChartMark, ...]:
-        """Return when links begin to touch, and where loads are beyond limits.
+        """Return when links begin to touch, and what is beyond limits, most and when.
 
-        Contacts are looked for at samples; `clearance` proves that no links touch
-        between them. What the model does not have, shapes or inertias, is not tested.
+        Positions and rates are compared with limits of the model, torques with its
+        efforts. Contacts are looked for at samples; `clearance` proves that no links
+        touch between them. What the model does not have, shapes or inertias, is not
+        tested.
 
         Args:
             rate: Samples a second.

@@ -19,6 +19,7 @@ from armillary.kinematics.state import State
 from armillary.model.frame import FrameRef
 from armillary.model.mount import WORLD
 from armillary.model.workcell import Workcell
+from armillary.programs.ending import Impossible, RunReason
 from armillary.programs.tracks import JointValues, Track, values_at
 from armillary.spatial.pose import Pose
 from armillary.trajectories.limits import acceleration_limits, velocity_limits
@@ -73,6 +74,7 @@ class World:
         self.tasks = frozenset(tasks)
         self.tracks: dict[str, Track] = {}
         self._carriers: dict[FrameRef, tuple[AnyKernel | None, Array]] = {}
+        self._chains: dict[tuple[str, ...], tuple[set[str], set[int]]] = {}
         self.gripped: dict[str, str] = {}
         self.absent = set(absent)
         places = {part: absent_pose(self.cell, part) for part in sorted(self.absent)}
@@ -98,10 +100,17 @@ class World:
         """Take over attachments and bases that change now."""
         self.state = state
         self._carriers.clear()
+        self._chains.clear()
         self.changes.append((self.time, state))
 
     def chain(self, *frames: str) -> tuple[set[str], set[int]]:
         """Return the manipulators that carry frames, and the joints that move them."""
+        known = self._chains.get(frames)
+        if known is None:
+            known = self._chains[frames] = self._chain(frames)
+        return known
+
+    def _chain(self, frames: tuple[str, ...]) -> tuple[set[str], set[int]]:
         cell, bases = self.cell, self.state.tree.bases
         names: set[str] = set()
         waiting = [cell.qualified(frame) for frame in frames if frame != WORLD]
@@ -195,6 +204,20 @@ class World:
                 kernel = fk(self.cell, name, relative_to=WORLD, state=self.state)
             self._carriers[at] = kernel, offset
         return self._carriers[at]
+
+    def be_there(self, *frames: str) -> None:
+        """Refuse frames of parts that are absent.
+
+        Raises:
+            Impossible: One is.
+        """
+        for frame in frames:
+            name = self.cell.qualified(frame).partition("/")[0] if frame else WORLD
+            if name in self.absent:
+                raise Impossible(
+                    RunReason.NOT_THERE,
+                    f"{quote(frame)} is on {quote(name)}, which is absent",
+                )
 
     def surroundings(self, *frames: str, but: Track | None) -> Hashable:
         """Return what decides where frames are now, apart from the joints of a track.
@@ -316,6 +339,7 @@ class RunLimits:
 
 
 def _positive(name: str, value: Any) -> float:
-    if not (isinstance(value, int | float) and value > 0.0):
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not (is_number and value > 0.0):
         raise ModelError(f"{name}= is above 0, not {quote(value)}.")
     return float(value)
