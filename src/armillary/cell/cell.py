@@ -34,13 +34,8 @@ from armillary.model.workcell import DEFAULT_RULES, Workcell
 # run time the second one counts.
 if TYPE_CHECKING:
     from armillary.cell import device, differential_drive, tree_text
-    from armillary.collision import (
-        check,
-        own_points,
-        pairs,
-        violations,
-        with_collisions,
-    )
+    from armillary.collision import own_points, pairs, violations, with_collisions
+    from armillary.collision import questions as collisions
     from armillary.collision.check import CollisionCheck
     from armillary.control import questions as control
     from armillary.dynamics import quantities, simulation
@@ -67,7 +62,7 @@ else:
     device = Later("armillary.cell.device")
     differential_drive = Later("armillary.cell.differential_drive")
     tree_text = Later("armillary.cell.tree_text")
-    check = Later("armillary.collision.check")
+    collisions = Later("armillary.collision.questions")
     pairs = Later("armillary.collision.pairs")
     violations = Later("armillary.collision.violations")
     own_points = Later("armillary.collision.own_points")
@@ -481,7 +476,7 @@ class Cell:
     reaction = asks_once(quantities.reaction)
     torque_of_wrench = asks_once(quantities.torque_of_wrench)
     pairs = asks_of_meshes(pairs.pairs)
-    collision = asks_of_meshes(check.collision)
+    collision = asks_of_meshes(collisions.collision)
     violations = asks_of_meshes(violations.violations)
     line = asks(cartesian.line)
     own_points = asks_of_meshes(own_points.own_points)

@@ -23,7 +23,6 @@ from armillary.collision.pairs import pairs, with_home_pairs
 from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.precision import converted, double_precision, precision_of
 from armillary.collision.shape_pairs import Placed
-from armillary.collision.untested import warn_of_untested
 from armillary.errors import ModelError, ShapeError
 from armillary.forks import IMPORT_LOCK
 from armillary.kernel import Kernel
@@ -48,7 +47,7 @@ if TYPE_CHECKING:  # distances, motions and planners: imported where they are as
     from armillary.collision.nearest_stages import Measure
     from armillary.kernel.column_function import ColumnFunction
 
-__all__ = ["CollisionCheck", "Contact", "check_of", "collision"]
+__all__ = ["CollisionCheck", "Contact", "check_of"]
 
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
@@ -57,54 +56,13 @@ BLOCK: Final = 1 << 18
 """Numbers of the rows that are computed at once: of poses, and of pairs."""
 
 
-def collision(
-    cell: Workcell,
-    state: State | None = None,
-    *,
-    rules: Rules | None = None,
-    margin: float = 0.0,
-    meshes: MeshSource | None = None,
-    exact: bool = False,
-) -> CollisionCheck:
-    """Return the test for collision of the links of a cell.
-
-    Call it with joint positions; it compiles one kernel for the cell, whatever is
-    attached to what, and one for every two kinds of shapes. A warning names, once for
-    a cell, manipulators of which no pair of links is tested though no rule says so, and
-    pairs that are left out because they touch at home.
-
-    Args:
-        cell: The cell that has the links.
-        state: The state whose attachments, moved bases and branch of closed loops are
-            used; by default as the cell was built.
-        rules: Which pairs are tested, in place of the cell's own.
-        margin: Links nearer than this count as touching [m], at least 0.
-        meshes: What reads meshes, such as `armillary.formats.mesh.MeshFiles(folder)`;
-            by default what `arm.load` has left with the cell. Meshes are treated by
-            their hulls, and a warning says so once.
-        exact: Treat meshes by their triangles, where hulls do not decide; this needs
-            coal, `pip install armillary[exact]`.
-
-    Raises:
-        StateError: The state is not one of this cell.
-        UnknownName: The rules name a link that does not exist.
-        ModelError: A mesh of a link that is tested cannot be read, two half spaces are
-            to be tested, there are too many pairs, or the margin is invalid; or coal is
-            not installed and `exact` needs it.
-    """
-    options = CheckOptions(rules, margin, meshes, exact)
-    check = check_of(cell, state, options)
-    warn_of_untested(cell, rules, meshes, check.pairs)
-    return check
-
-
 def check_of(
     cell: Workcell,
     state: State | None = None,
     options: CheckOptions = CheckOptions(),  # noqa: B008
     obstacles: StandingObstacles | None = None,
 ) -> CollisionCheck:
-    """Return what `collision` does, without warnings of what is not tested.
+    """Return a check as `questions.collision` does, without a warning.
 
     obstacles: What stands around the cell, checked.
     """
