@@ -229,7 +229,7 @@ def with_batch_first(
 
     Args:
         shapes: Of the arguments, the mapped dimension being the first.
-        ranks: How many of the last dimensions of each are no batch.
+        ranks: The number of its own dimensions of each, behind those of the batch.
         is_mapped: Whether an argument has a mapped dimension.
     """
     given = list(zip(shapes, ranks, is_mapped, strict=True))

@@ -72,7 +72,7 @@ def torch_constants(
 
     Args:
         compute: The function; returns at least two arrays.
-        ranks: How many of the last dimensions of each argument are no batch.
+        ranks: The number of its own dimensions of each argument, behind the batch.
 
     Raises:
         KernelError: torch is not installed.

@@ -50,7 +50,7 @@ def mapped_first(
     """Return tensors whose mapped dimensions come first of their batches.
 
     dims: Which dimension of each `torch.func.vmap` maps.
-    ranks: How many of the last dimensions of each are no batch.
+    ranks: The number of its own dimensions of each, behind those of the batch.
     """
     moved = [
         x if d is None else x.movedim(d, 0) for x, d in zip(tensors, dims, strict=True)

@@ -64,7 +64,7 @@ class _MetadataExtension(Structure):
     ]
 
 
-class _Buffer(Structure):
+class _XlaBuffer(Structure):
     """XLA_FFI_Buffer."""
 
     _fields_ = [
@@ -77,7 +77,7 @@ class _Buffer(Structure):
     ]
 
 
-class _Buffers(Structure):
+class _XlaBuffers(Structure):
     """XLA_FFI_Args, and XLA_FFI_Rets."""
 
     _fields_ = [
@@ -85,7 +85,7 @@ class _Buffers(Structure):
         ("extension", Address),
         ("count", c_int64),
         ("types", Address),
-        ("items", POINTER(POINTER(_Buffer))),
+        ("items", POINTER(POINTER(_XlaBuffer))),
     ]
 
 
@@ -140,8 +140,8 @@ class _Frame(Structure):
         ("functions", POINTER(_Functions)),
         ("context", Address),
         ("stage", c_int),
-        ("inputs", _Buffers),
-        ("outputs", _Buffers),
+        ("inputs", _XlaBuffers),
+        ("outputs", _XlaBuffers),
         ("attributes", _Attributes),
     ]
 
@@ -176,7 +176,7 @@ def number_of(question: Derivative) -> int:
     return number
 
 
-def _arrays(buffers: _Buffers, dtype: np.dtype[Any]) -> list[npt.NDArray[Any]]:
+def _arrays(buffers: _XlaBuffers, dtype: np.dtype[Any]) -> list[npt.NDArray[Any]]:
     """Return the arrays in memory of XLA."""
     found: list[npt.NDArray[Any]] = []
     for k in range(buffers.count):

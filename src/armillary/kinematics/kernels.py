@@ -89,7 +89,7 @@ class KernelOptions:
         """Check the name of the frame.
 
         Raises:
-            ModelError: It is no text.
+            ModelError: It is not a text.
         """
         check_frame_name(self.relative_to)
 
