@@ -2,12 +2,15 @@
 
 The loss is the sum of squared differences of the tool's 4x4 pose and a target, over a
 batch; its gradient by the joint positions is asked for in float64. The peer is the same
-arm as scalars of JAX, unrolled by hand, under `jit`, `vmap` and `grad`. What counts is
-the processor's time, of all threads.
+arm as scalars of JAX, unrolled by hand, under `jit`, `vmap` and `grad`; of torch also
+pytorch_kinematics, with the same loss. What counts is the processor's time, of all
+threads.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
@@ -24,6 +27,8 @@ from benchmarks.robots import Robot, panda, ur5
 BATCH = 10_000
 ASKED = 20.0
 BOUND = 1e-12
+TORCH_PEER = "pytorch_kinematics"
+ROUNDED = 1e-6  # its constants are rounded to float32
 
 
 def figures() -> Iterator[Figure]:
@@ -62,26 +67,50 @@ def arm_figures(what: str, robot: Robot) -> Iterator[Figure]:
             "kernel.jax()": lambda: of_kernel(on_jax).block_until_ready(),
         }
         if find_spec("torch"):
-            tasks["kernel.torch()"] = in_torch(kernel, Q, target)
+            tasks["kernel.torch()"] = in_torch(kernel.torch(), Q, target)
         expected = np.asarray(tasks[""]())
         for name, task in tasks.items():
             error = np.abs(np.asarray(task()) - expected).max()
             assert error < BOUND, (name, error)
-        peer, *ours = best_times(*tasks.values(), clock=process_time)
+        if find_spec("torch") and find_spec("pytorch_kinematics"):
+            tasks[TORCH_PEER] = in_torch(of_torch_peer(robot), Q, target)
+            error = np.abs(np.asarray(tasks[TORCH_PEER]()) - expected).max()
+            assert error < ROUNDED, error
+        times = best_times(*tasks.values(), clock=process_time)
     finally:
         jax.config.update("jax_enable_x64", was)
-    for name, took in zip(list(tasks)[1:], ours, strict=True):
+    took = {name: each / BATCH for name, each in zip(tasks, times, strict=True)}
+    for name in ("NumPy", "kernel.jax()", "kernel.torch()"):
         row = f"{what}, {name}"
-        yield faster(row, took / BATCH, peer / BATCH, at_least=ASKED)
-    if not find_spec("torch"):
-        yield absent(f"{what}, kernel.torch()", "torch is not installed")
+        if name in took:
+            yield faster(row, took[name], took[""], at_least=ASKED)
+        else:
+            yield absent(row, "torch is not installed")
+    row = f"{what}, kernel.torch() beside {TORCH_PEER}"
+    if TORCH_PEER in took:
+        peer = took[TORCH_PEER]
+        yield faster(row, took["kernel.torch()"], peer, at_least=ASKED)
+    else:
+        yield absent(row, "it is not installed")
 
 
-def in_torch(kernel: Any, Q: Any, target: Any) -> Any:
+def of_torch_peer(robot: Robot) -> Any:
+    """Return forward kinematics of pytorch_kinematics, of tensors."""
+    torch: Any = import_module("torch")
+    peer: Any = import_module(TORCH_PEER)
+    # What it does not read, friction, it prints.
+    with contextlib.redirect_stderr(io.StringIO()):
+        chain = peer.build_serial_chain_from_urdf(robot.path.read_bytes(), robot.tip)
+    assert chain.get_joint_parameter_names() == robot.joints
+    chain = chain.to(dtype=torch.float64)
+    return lambda q: chain.forward_kinematics(q).get_matrix()
+
+
+def in_torch(fk: Any, Q: Any, target: Any) -> Any:
     """Return a task that computes the gradient in torch."""
     torch: Any = import_module("torch")
     torch.set_num_threads(1)
-    fk, goal = kernel.torch(), torch.from_numpy(target)
+    goal = torch.from_numpy(target)
 
     def task() -> Any:
         q = torch.from_numpy(Q).requires_grad_()

@@ -203,6 +203,9 @@ def test_doubts_are_said() -> None:
     assert few.doubts == ()  # three numbers for two
     none = arm.calibrate(cell, Positions("tool0", Q[:1], X[:1, :3, 3]), [*NAMES])
     assert "measure more rows" in none.doubts[0]
+    alike = Positions("tool0", Q[[0] * 9], X[[0] * 9, :3, 3])
+    (doubt,) = arm.calibrate(cell, alike, names).doubts
+    assert doubt.startswith("Positions of 'tool0': all 9 rows have the same joint")
     transposed = X.copy()
     transposed[:, :3, :3] = X[:, :3, :3].transpose(0, 2, 1)
     found = arm.calibrate(cell, Poses("tool0", Q, transposed), names)

@@ -220,6 +220,9 @@ def test_bad_questions_are_answered_with_what_exists(random_cell: Any) -> None:
         cell.fk("arm_tool2", form="euler")
     with pytest.raises(ModelError, match="at least one frame"):
         cell.fk([])
+    for question in (cell.fk, cell.jacobian, cell.velocity):
+        with pytest.raises(ModelError, match=r"by its name, a text, not \['arm_tool2"):
+            question("arm_tool2", relative_to=["arm_tool2"])
     with pytest.raises(ModelError, match="twice"):
         cell.fk("arm_tool2", joints=[cell.joint_names[0]] * 2)
     with pytest.raises(ModelError, match="list of names"):

@@ -133,6 +133,66 @@ def test_torques(cell):
     np.testing.assert_allclose(found, robot.mass_matrix()(q), atol=1e-12)
 
 
+@pytest.mark.parametrize("batch", [(), (0,), (3, 0, 2), (300,)])
+def test_compiled_code_calls_the_kernel(cell, batch):
+    kernel = cell.fk("tool0")
+    compiled = jax.jit(kernel.jax())
+    q = np.random.default_rng(0).uniform(-1.0, 1.0, (*batch, 7))
+    assert "custom_call @armillary_kernel" in compiled.lower(q).as_text()
+    np.testing.assert_array_equal(compiled(q), kernel(q))
+
+
+def test_kernels_write_where_xla_wants_it(cell):
+    given = []
+
+    def looking(*arrays, out=None, threads=None):
+        given.append(out.ctypes.data)
+        return kernel(*arrays, out=out, threads=threads)
+
+    kernel = cell.fk("tool0")
+    found = jax.jit(kernel.with_batches(looking).jax())(np.zeros((300, 7)))
+    assert given == [found.unsafe_buffer_pointer()]
+
+
+def test_compiled_code_outlives_the_function_that_it_was_made_for(cell):
+    kernel = cell.fk("tool0")
+    Q = np.random.default_rng(0).uniform(-1.0, 1.0, (50_000, 7))
+    found = [jax.jit(kernel.jax())(Q) for _ in range(3)]
+    jax.clear_caches()
+    for each in found:
+        np.testing.assert_array_equal(each, kernel(Q))
+
+
+def test_errors_reach_the_caller_of_compiled_code(cell):
+    def failing(*arrays, out=None, threads=None):
+        raise MemoryError("no memory for this")
+
+    compiled = jax.jit(cell.fk("tool0").with_batches(failing).jax())
+    with pytest.raises(jax.errors.JaxRuntimeError, match="no memory for this"):
+        compiled(np.zeros((3, 7))).block_until_ready()
+
+
+def test_float32(cell):
+    kernel = cell.fk("tool0", dtype=np.float32)
+    q = np.random.default_rng(0).uniform(-1.0, 1.0, (5, 7)).astype(np.float32)
+    found = jax.jit(kernel.jax())(q)
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, kernel(q))
+
+
+def test_a_library_of_another_layout_calls_back(cell, monkeypatch):
+    """The callback is what other devices have, too."""
+    from armillary.kernel import jax_function, xla_call
+
+    monkeypatch.setattr(xla_call, "is_registered", lambda: False)
+    monkeypatch.setattr(jax_function, "_primitive", jax_function._primitive.__wrapped__)
+    kernel = cell.fk("tool0")
+    compiled = jax.jit(kernel.jax())
+    q = np.random.default_rng(0).uniform(-1.0, 1.0, (5, 7))
+    assert "armillary_kernel" not in compiled.lower(q).as_text()
+    np.testing.assert_array_equal(compiled(q), kernel(q))
+
+
 def test_clear_errors(cell, kernel):
     q, p, _ = point(cell)
     fk = kernel.jax()

@@ -177,6 +177,29 @@ def test_answers_of_inverse_kinematics(name: str) -> None:
     assert torch.isnan(ik(far)).all()
 
 
+def test_vmap_of_answers_and_distances() -> None:
+    """Mapped dimensions are a batch, whichever arguments have them."""
+    cell, func = arm.example("irb2400"), torch.func
+    ik = cell.ik("tool0").torch()
+    near = torch.from_numpy(np.random.default_rng(0).uniform(0.1, 0.8, (4, 3, 6)))
+    X = torch.from_numpy(cell.fk("tool0")(near.numpy()))
+    answers = ik(X, near)
+    assert torch.equal(func.vmap(func.vmap(ik))(X, near), answers)
+    moved = func.vmap(ik, in_dims=(2, 1))(X.movedim(0, 2), near.movedim(0, 1))
+    assert torch.equal(moved, answers)
+    shared = func.vmap(ik, in_dims=(0, None))(X, near[0, 0])
+    assert torch.equal(shared, ik(X, near[0, 0]))
+    assert torch.equal(func.vmap(ik)(X, near[:, 0]), ik(X, near[:, :1]))
+    reverse = func.vmap(func.jacrev(ik))(X[0], near[0])
+    forward = func.vmap(func.jacfwd(ik))(X[0], near[0])
+    np.testing.assert_allclose(forward, reverse, atol=1e-13)
+    check = cell.collision()
+    distances, q = check.torch(), near[0]
+    assert torch.equal(func.vmap(distances)(q), distances(q))
+    slopes = func.vmap(func.jacrev(distances))(q)
+    np.testing.assert_allclose(slopes, check.gradients(q.numpy()), atol=1e-14)
+
+
 def test_answers_that_have_no_gradient() -> None:
     with pytest.raises(KernelError, match="one full pose"):
         arm.example("irb2400").ik("tool0", rotation="xy").torch()

@@ -23,6 +23,8 @@ FAR: Final = 8.0
 """Rows with residuals above so many typical ones are named."""
 CLEARLY: Final = 0.2
 """A reading of rotations is said to be better if they are off by that part."""
+ALIKE: Final = 1e-3
+"""Joint positions that differ by less are the same ones [m or rad]."""
 SHOWN: Final = 8
 TRANSPOSED: Final = (
     "transposed rotations would fit better; are matrices by columns, or poses the "
@@ -49,6 +51,13 @@ def doubts_of_rows(
         residuals: Of each measurement, of the calibrated cell, in parts of errors.
     """
     for each, rows in zip(measurements, residuals, strict=True):
+        # Torques, which have no frame, also differ by rates at the same positions.
+        is_moved = each.q.size == 0 or np.ptp(each.q, axis=0).max() > ALIKE
+        if each.frame and len(each) > 1 and not is_moved:
+            yield (
+                f"{each.label}: all {len(each)} rows have the same joint positions, "
+                "and decide no more than one of them; measure at others."
+            )
         sizes = np.sqrt((rows**2).mean(axis=1))
         limit = FAR * max(float(np.median(sizes)), 1.0)
         far = np.flatnonzero(sizes > limit)

@@ -21,7 +21,7 @@ SMALLEST: Final = 1e-3
 """Residuals that are drawn as they are; smaller ones lie there."""
 
 
-class Fit(Protocol):
+class DrawnCalibration(Protocol):
     """What is drawn of a `Calibration`: its attributes of the same names."""
 
     @property
@@ -60,7 +60,7 @@ class Fit(Protocol):
         ...
 
 
-def plot(found: Fit, path: str | os.PathLike[str]) -> None:
+def plot(found: DrawnCalibration, path: str | os.PathLike[str]) -> None:
     """Draw what was found; see `Calibration.plot`."""
     try:
         import matplotlib.figure as of_matplotlib  # pyright: ignore
@@ -85,7 +85,7 @@ def plot(found: Fit, path: str | os.PathLike[str]) -> None:
     figure.savefig(path)
 
 
-def _rows(axes: Any, found: Fit) -> None:
+def _rows(axes: Any, found: DrawnCalibration) -> None:
     """Draw the root mean square of each row, in standard deviations."""
     start = 0
     for before, after in zip(found.before, found.residuals, strict=True):
@@ -106,7 +106,7 @@ def _rows(axes: Any, found: Fit) -> None:
     axes.legend()
 
 
-def _parameters(axes: Any, found: Fit, names: list[str]) -> None:
+def _parameters(axes: Any, found: DrawnCalibration, names: list[str]) -> None:
     """Draw changes of parameters and their intervals, fixed ones grey."""
     change = 1e3 * (found.values - found.start)
     reach = 1e3 * WITHIN * found.std

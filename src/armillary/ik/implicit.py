@@ -17,7 +17,7 @@ import numpy.typing as npt
 from armillary.errors import KernelError, ShapeError
 from armillary.ik.problem import IKProblem
 from armillary.ik.solution import Solution
-from armillary.kernel.sloped import imported
+from armillary.kernel.sloped import imported, torch_constants
 from armillary.kinematics.bound_kernel import AnyKernel
 from armillary.kinematics.poses import pose_error_program
 
@@ -89,10 +89,11 @@ def torch_function(solver: Solver, problem: IKProblem) -> Callable[..., Any]:
     """Return answers as a function of tensors; see `InverseKinematics.torch`."""
     answers, error = _opened(solver, problem, "torch")
     torch = imported("torch")
+    constants = torch_constants(answers, [2, 1])
 
     def ik(target: Any, near: Any = None) -> Any:
-        given = [x.detach().numpy() for x in (target, near) if x is not None]
-        q, inverse = map(torch.from_numpy, answers(*given))
+        given = [x.detach() for x in (target, near) if x is not None]
+        q, inverse = constants(*given)
         return q - (inverse @ error(q, target)[..., None])[..., 0]
 
     return torch.compiler.disable(ik)

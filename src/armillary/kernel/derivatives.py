@@ -86,7 +86,7 @@ class Differentiable(Protocol):
         """Return the kernel of gradients."""
         ...
 
-    def __call__(self, *inputs: Any) -> Any:
+    def __call__(self, *inputs: Any, out: Any = None) -> Any:
         """Compute the outputs."""
         ...
 
@@ -162,10 +162,11 @@ class Derivative:
             raise ShapeError(
                 f"'{name}' takes {len(ports)} arrays ({listed}); {len(dtypes)} given."
             )
+        needed = self.kernel.dtype.name
         for port, dtype in zip(ports, dtypes, strict=True):
-            if str(dtype) != self.kernel.dtype.name:
+            if str(dtype) != needed:
                 raise ShapeError(
-                    f"'{name}' computes in {self.kernel.dtype}; {port.name} was given "
+                    f"'{name}' computes in {needed}; {port.name} was given "
                     f"as {dtype}. {fix}"
                 )
 
@@ -222,16 +223,22 @@ def named(function: Callable[..., Any], kernel: Differentiable) -> Callable[...,
 
 
 def with_batch_first(
-    shape: Sequence[int], port: Port, rank: int, *, is_mapped: bool
-) -> tuple[int, ...]:
-    """Return the shape of an argument whose mapped dimension comes first of the batch.
+    shapes: Sequence[tuple[int, ...]], ranks: Sequence[int], is_mapped: Sequence[bool]
+) -> list[tuple[int, ...]]:
+    """Return shapes of arguments whose mapped dimension comes first of their batch.
 
-    rank: Of the batch without the mapped dimension, in all arguments the same.
+    Args:
+        shapes: Of the arguments, the mapped dimension being the first.
+        ranks: The number of its own dimensions of each, behind those of the batch.
+        is_mapped: Whether an argument has a mapped dimension.
     """
-    if not is_mapped:
-        return tuple(shape)
-    missing = rank - (len(shape) - 1 - len(port.shape))
-    return (shape[0], *(1,) * missing, *shape[1:])
+    given = list(zip(shapes, ranks, is_mapped, strict=True))
+    batches = [len(shape) - rank - mapped for shape, rank, mapped in given]
+    most = max(batches)
+    return [
+        (shape[0], *(1,) * (most - batch), *shape[1:]) if mapped else tuple(shape)
+        for (shape, _, mapped), batch in zip(given, batches, strict=True)
+    ]
 
 
 def summed(array: Any, shape: tuple[int, ...], add: Callable[..., Any]) -> Any:

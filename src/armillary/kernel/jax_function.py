@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from armillary.kernel import xla_call
 from armillary.kernel.derivatives import (
     Derivative,
     Differentiable,
@@ -112,19 +113,16 @@ def _primitive() -> Any:
     def mapped(
         args: Sequence[Any], dims: Sequence[Any], *, question: Derivative
     ) -> tuple[Any, Any]:
-        ports = question.ports
         arrays = [
             x if d is None else jnp.moveaxis(x, d, 0)
             for x, d in zip(args, dims, strict=True)
         ]
-        rank = max(
-            x.ndim - (d is not None) - len(port.shape)
-            for x, d, port in zip(arrays, dims, ports, strict=True)
+        wanted = with_batch_first(
+            [x.shape for x in arrays],
+            [len(port.shape) for port in question.ports],
+            [d is not None for d in dims],
         )
-        arrays = [
-            x.reshape(with_batch_first(x.shape, port, rank, is_mapped=d is not None))
-            for x, d, port in zip(arrays, dims, ports, strict=True)
-        ]
+        arrays = [x.reshape(shape) for x, shape in zip(arrays, wanted, strict=True)]
         results = call.bind(*arrays, question=question)
         return results, [0] * len(results)
 
@@ -134,7 +132,15 @@ def _primitive() -> Any:
     ad.primitive_transposes[call] = transposed
     batching.primitive_batchers[call] = mapped
     mlir.register_lowering(call, lowered, cacheable=False)
+    if xla_call.is_registered():
+        mlir.register_lowering(call, _lowered_to_call, "cpu", cacheable=False)
     return call
+
+
+def _lowered_to_call(context: Any, *arrays: Any, question: Derivative) -> Any:
+    ffi: Any = import_module("jax.ffi")
+    number = np.int64(xla_call.number_of(question))
+    return ffi.ffi_lowering(xla_call.CALL)(context, *arrays, question=number)
 
 
 def _on_host(question: Derivative, *arrays: Any) -> tuple[Any, ...]:

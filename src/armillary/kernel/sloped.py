@@ -7,7 +7,7 @@ value and the first derivatives of y.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from armillary.errors import KernelError, ShapeError
 from armillary.kernel.derivatives import LIBRARIES
 
-__all__ = ["imported", "jax_sloped", "torch_sloped"]
+__all__ = ["imported", "jax_sloped", "torch_constants", "torch_sloped"]
 
 Array = npt.NDArray[np.float64]
 Question = Callable[[Array], Array]
@@ -48,14 +48,58 @@ def torch_sloped(question: Question, slopes: Question) -> Callable[[Any], Any]:
     """
     torch = imported("torch")
 
+    def both(q: Array) -> tuple[Array, Array]:
+        return question(q), slopes(q)
+
+    constants = torch_constants(both, [1])
+
     def function(q: Any) -> Any:
         if q.dtype != torch.float64:
             raise ShapeError(f"q needs float64, not {q.dtype}; convert by .double().")
-        at = q.detach().numpy()
-        y, J = (torch.from_numpy(np.array(ask(at))) for ask in (question, slopes))
-        return y + (J @ (q - q.detach())[..., None])[..., 0]
+        still = q.detach()
+        y, J = constants(still)
+        return y + (J @ (q - still)[..., None])[..., 0]
 
     return torch.compiler.disable(function)
+
+
+def torch_constants(
+    compute: Callable[..., Sequence[Array]], ranks: Sequence[int]
+) -> Callable[..., Any]:
+    """Return a function of arrays as one of tensors that has no derivatives.
+
+    `torch.func.vmap` maps it, for leading dimensions of all arrays are a batch.
+
+    Args:
+        compute: The function; returns at least two arrays.
+        ranks: The number of its own dimensions of each argument, behind the batch.
+
+    Raises:
+        KernelError: torch is not installed.
+    """
+    torch = imported("torch")
+    from armillary.kernel.torch_function import mapped_first
+
+    class Constants(torch.autograd.Function):
+        """The function, as torch calls it."""
+
+        @staticmethod
+        def forward(*tensors: Any) -> tuple[Any, ...]:
+            found = compute(*[x.detach().numpy() for x in tensors])
+            # What is computed may be read-only, or share memory that changes.
+            return tuple(torch.from_numpy(np.array(each)) for each in found)
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+            ctx.mark_non_differentiable(*output)
+
+        @staticmethod
+        def vmap(info: Any, dims: tuple[Any, ...], *tensors: Any) -> tuple[Any, Any]:
+            moved = mapped_first(tensors, dims, ranks[: len(tensors)])
+            found = Constants.apply(*moved)
+            return found, (0,) * len(found)
+
+    return Constants.apply
 
 
 def jax_sloped(

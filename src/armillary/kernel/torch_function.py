@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any, Final
@@ -41,6 +42,22 @@ def torch_function(kernel: Differentiable) -> Callable[..., Any]:
 
     # The compiler of torch would trace NumPy; it goes on behind the call.
     return torch.compiler.disable(named(function, kernel))
+
+
+def mapped_first(
+    tensors: Sequence[Any], dims: Sequence[int | None], ranks: Sequence[int]
+) -> list[Any]:
+    """Return tensors whose mapped dimensions come first of their batches.
+
+    dims: Which dimension of each `torch.func.vmap` maps.
+    ranks: The number of its own dimensions of each, behind those of the batch.
+    """
+    moved = [
+        x if d is None else x.movedim(d, 0) for x, d in zip(tensors, dims, strict=True)
+    ]
+    shapes = [tuple(x.shape) for x in moved]
+    wanted = with_batch_first(shapes, ranks, [d is not None for d in dims])
+    return [x.reshape(shape) for x, shape in zip(moved, wanted, strict=True)]
 
 
 @cache
@@ -96,22 +113,12 @@ def _function() -> Any:
         def vmap(
             info: Any, dims: tuple[Any, ...], question: Derivative, *inputs: Any
         ) -> tuple[Any, Any]:
-            places, ports = dims[1:], question.ports
-            tensors = [
-                x if d is None else x.movedim(d, 0)
-                for x, d in zip(inputs, places, strict=True)
-            ]
-            rank = max(
-                x.ndim - (d is not None) - len(port.shape)
-                for x, d, port in zip(tensors, places, ports, strict=True)
-            )
-            tensors = [
-                x.reshape(
-                    with_batch_first(x.shape, port, rank, is_mapped=d is not None)
-                )
-                for x, d, port in zip(tensors, places, ports, strict=True)
-            ]
+            ranks = [len(port.shape) for port in question.ports]
+            tensors = mapped_first(inputs, dims[1:], ranks)
             results = KernelFunction.apply(question, *tensors)
             return results, (0,) * len(results)
 
+    # Each call asks for it, and finding it anew takes as long as a small kernel.
+    forward: Any = KernelFunction.forward
+    forward.__signature__ = inspect.signature(forward)
     return KernelFunction

@@ -85,6 +85,14 @@ class KernelOptions:
     dtype: npt.DTypeLike = np.float64
     parameters: Sequence[str] = ()
 
+    def __post_init__(self) -> None:
+        """Check the name of the frame.
+
+        Raises:
+            ModelError: It is not a text.
+        """
+        check_frame_name(self.relative_to)
+
     def twist(
         self,
         frame: str,
@@ -129,7 +137,7 @@ class KernelOptions:
             StateError: The state is not one of this cell.
         """
         cell, dtype = self.cell, self.dtype
-        parameters = named_parameters(cell, self.parameters) if self.parameters else ()
+        parameters = named_parameters(cell, self.parameters)
         make = made_with(make, parameters) if parameters else make
         varied = tuple(each.name for each in parameters)
         if self.state is None:
