@@ -47,6 +47,7 @@ from armillary.trajectories.jerk_grid import (
     grade,
     greatest_ratio,
     grid_interval,
+    guessed_point,
     lower_all,
     lowered_point,
     no_ratio,
@@ -136,6 +137,7 @@ def jerk_pipeline(
         each(columns, stage(smooth_point, writes=(columns.b1, columns.kept))),
         ends(columns, stage(settle_ends)),
         each(columns, stage(smooth_point, writes=(columns.b1, columns.kept))),
+        each(columns, stage(guessed_point, writes=columns.b1)),
         ends(columns, stage(settle_ends)),
         *look,
         ends(columns, stage(lower_all, writes=columns.step)),
@@ -176,7 +178,7 @@ def jerk_pipeline(
     motion = (
         *(columns.start, columns.end),
         *(columns.start_acceleration, columns.end_acceleration, columns.pushes),
-        columns.tighter,
+        *(columns.tighter, columns.guess),
     )
     return Pipeline(
         "jerk_path",
