@@ -100,6 +100,7 @@ class JerkColumns(PathColumns):
     relax = Column("by what limits are multiplied, until the iterate is within them")
     ratio = Column("parts of limits: of rates and accelerations, of jerks; duration", 3)
     envelope = Column("x^(3/4) at the control point before, and its rise by s", 2)
+    chosen = Column("above 0 where iterations begin with the guess")
     kept = Column("the control point before, as it was")
     going = Column("whether iterations go on: above 0")
     relaxing = Column("whether limits are relaxed: above 0")

@@ -31,8 +31,8 @@ def coarser(curve: PathCurve, per_knot: int) -> tuple[PathCurve, int]:
         curve: The curves.
         per_knot: How many intervals there are between two knots.
     """
-    if per_knot >= COARSER:
-        return curve, per_knot // COARSER
+    if per_knot > 1:
+        return curve, max(1, per_knot // COARSER)
     knots = curve.at.shape[-1]
     kept = np.append(np.arange(0, knots - 1, COARSER), knots - 1)
     fewer = PathCurve(curve.at[..., kept], curve.knots[..., kept, :, :])
@@ -119,7 +119,9 @@ def guess_on(points: Array, found: Sequence[Array], count: int) -> Array:
         for near, x_end in zip(rise, (x[:, :1], x[:, -1:]), strict=True):
             guess = np.where(near < 1.0, x_end * near ** (4.0 / 3.0), guess)
         sound = (guess > 0.0) & (guess < FAST)
+    # where the motion at an end is given, a guess for it is of little use
     sound = sound.all(axis=-1, keepdims=True) & (fault.reshape(-1, 1) == 0.0)
+    sound &= (special > 0.0).all(axis=-1).reshape(-1, 1)
     return np.where(sound, guess, 0.0).reshape(*shape[:-1], shape[-1] - 1)
 
 

@@ -73,7 +73,7 @@ LOCAL: Final = 5e-4
 """By how much motions may exceed limits of jerk between places before they are found
 again, in parts of the speed."""
 
-SPECIAL, JERKS, PEAK = 4, 5, 6
+SPECIAL, JERKS, PEAK, FAULT = 4, 5, 6, 7
 """Which results of the kernel these are."""
 
 EXCESS: Final = 1e-3
@@ -440,33 +440,50 @@ def _tightened(kernel: Kernel, asked: _Asked, count: int) -> list[Array]:
     tightened by what is left.
     """
     found: list[Array] = list(kernel(*asked.arrays))
-    jerks, peak = found[JERKS], found[PEAK]
-    again = np.asarray(np.cbrt(peak[..., 2]) > 1.0 + LOCAL)
-    if again.any():
-        factor = np.maximum(np.nan_to_num(jerks, nan=1.0), 1.0)
-        tighter = np.where(jerks < 0.5 * FAST, factor, 1.0)
-        asked = asked._replace(tighter=tighter, guess=guess_at(found, count))
-        batch = again.shape
-        rows = [
-            np.broadcast_to(array, (*batch, *array.shape[array.ndim - core :]))[again]
-            for array, core in zip(asked.arrays, CORES, strict=False)
-        ]
-        for k, part in enumerate(kernel(*rows)):
-            found[k] = np.array(found[k])
-            found[k][again] = part
-    ends = asked.ends
-    if not (np.any(ends.start) or np.any(ends.end)):
-        return found
+    jerks = found[JERKS]
+    factor = np.maximum(np.nan_to_num(jerks, nan=1.0), 1.0)
+    asked = asked._replace(tighter=np.where(jerks < 0.5 * FAST, factor, 1.0))
+    over_jerk = np.cbrt(found[PEAK][..., 2]) > 1.0 + LOCAL
+    _find_again(kernel, asked, found, np.asarray(over_jerk), count)
+    in_motion = (found[SPECIAL] <= 0.0).any(axis=-1)
     over = np.maximum(np.nan_to_num(found[PEAK], nan=1.0), 1.0)
-    if (over <= 1.0 + 0.5 * EXCESS).all():
-        return found
-    rate = 1.0 / np.sqrt(over[..., 0])[..., None, None]
-    asked = asked._replace(
-        velocity=asked.velocity * rate,
-        acceleration=asked.acceleration / over[..., 1][..., None, None],
-        jerk=asked.jerk / over[..., 2][..., None],
+    is_over = in_motion & (over > 1.0 + 0.5 * EXCESS).any(axis=-1)
+    if is_over.any():
+        rate = 1.0 / np.sqrt(over[..., 0])[..., None, None]
+        asked = asked._replace(
+            velocity=asked.velocity * rate,
+            acceleration=asked.acceleration / over[..., 1][..., None, None],
+            jerk=asked.jerk / over[..., 2][..., None],
+        )
+        _find_again(kernel, asked, found, is_over, count)
+    return found
+
+
+def _find_again(
+    kernel: Kernel,
+    asked: _Asked,
+    found: list[Array],
+    again: npt.NDArray[np.bool_],
+    count: int,
+) -> None:
+    """Replace some motions by those that are found near them, where there are any."""
+    if not again.any():
+        return
+    asked = asked._replace(guess=guess_at(found, count))
+    made = kernel(
+        *(
+            np.broadcast_to(array, (*again.shape, *array.shape[array.ndim - core :]))[
+                again
+            ]
+            for array, core in zip(asked.arrays, CORES, strict=False)
+        )
     )
-    return list(kernel(*asked.arrays))
+    is_found = made[FAULT] <= 0.0
+    replaced = again.copy()
+    replaced[again] = is_found
+    for k, part in enumerate(made):
+        found[k] = np.array(found[k])
+        found[k][replaced] = part[is_found]
 
 
 def _finite(
