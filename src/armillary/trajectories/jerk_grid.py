@@ -362,14 +362,15 @@ def guessed_point(b1: Number, guess_here: Number) -> tuple[Number, Number]:
     return select(guess_here > 0.0, guess_here, b1), b1
 
 
-def choose_guess(ratio: Vector, guess_first: Number) -> Number:
+def choose_guess(ratio: Vector, guess_first: Number, parts: Number) -> Number:
     """Return whether iterations begin with the guess: above 0.
 
-    One that has to be lowered by much is farther away than the envelope.
+    One that has to be lowered by much is of another curve, where knots were left out,
+    and farther away than the envelope.
     """
     straight, of_jerk, _ = ratio
     worst = maximum(straight, power(of_jerk, 2.0 / 3.0))
-    return select(worst < POOR, guess_first, 0.0)
+    return select((worst < POOR) | (parts > 1.5), guess_first, 0.0)
 
 
 def chosen_point(b1: Number, d1: Number, chosen: Number) -> Number:

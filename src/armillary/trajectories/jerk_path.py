@@ -479,7 +479,7 @@ def _find_again(
         )
     )
     is_found = made[FAULT] <= 0.0
-    replaced = again.copy()
+    replaced = np.array(again)
     replaced[again] = is_found
     for k, part in enumerate(made):
         found[k] = np.array(found[k])
