@@ -34,7 +34,7 @@ def coarser(curve: PathCurve, per_knot: int) -> tuple[PathCurve, int]:
     if per_knot > 1:
         return curve, max(1, per_knot // COARSER)
     knots = curve.at.shape[-1]
-    kept = np.append(np.arange(0, knots - 1, COARSER), knots - 1)
+    kept = np.array([*range(0, knots - 1, COARSER), knots - 1])
     fewer = PathCurve(curve.at[..., kept], curve.knots[..., kept, :, :])
     return fewer, per_knot
 

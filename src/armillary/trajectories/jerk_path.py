@@ -212,6 +212,7 @@ def _within_bounds(
     tighter = np.ones(in_motion.shape)
     unknown = np.zeros_like(begun.points)
     made = path.bounds(begun.points, unknown, unknown, tighter, is_first=True)
+    found: list[Array] = []
     for _ in range(1 + FRICTION_ITERATIONS * made.has_viscous):
         found = solved(guess, made.rows)
         guess = guess_at(found, count)
@@ -429,7 +430,7 @@ def _begun(
     made = guess_on(points, found, (knots - 1) * each + 2 * GRADED - 2)
     guess = np.zeros((*made.shape[:-1], size[1]))
     guess[..., : made.shape[-1]] = made
-    return _Begun(points, guess, (special <= 0.0).any(axis=-1))
+    return _Begun(points, guess, np.asarray((special <= 0.0).any(axis=-1)))
 
 
 def _tightened(kernel: Kernel, asked: _Asked, count: int) -> list[Array]:
@@ -455,7 +456,7 @@ def _tightened(kernel: Kernel, asked: _Asked, count: int) -> list[Array]:
             acceleration=asked.acceleration / over[..., 1][..., None, None],
             jerk=asked.jerk / over[..., 2][..., None],
         )
-        _find_again(kernel, asked, found, is_over, count)
+        _find_again(kernel, asked, found, np.asarray(is_over), count)
     return found
 
 
