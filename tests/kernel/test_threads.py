@@ -60,6 +60,16 @@ def test_large_pieces_start_at_whole_blocks():
     assert [piece.stop for piece in found] == [p.start for p in found[1:]] + [100_003]
 
 
+@pytest.mark.parametrize(
+    ("length", "edges"),
+    [(7, [7]), (8, [8]), (18, [8, 16, 18]), (64, [*range(8, 65, 8)])],
+)
+def test_pieces_have_whole_blocks(length: int, edges: list[int]):
+    found: list[slice] = []
+    threads.share(length, 2, found.append, length, block=8)
+    assert sorted(piece.stop for piece in found) == edges
+
+
 def test_several_threads_take_part():
     barrier = threading.Barrier(2, timeout=30)
     met = threading.Event()

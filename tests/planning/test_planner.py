@@ -306,6 +306,9 @@ def test_a_check_without_pairs_is_said_aloud(caplog: pytest.LogCaptureFixture):
     cell = cell.replace(rules=cell.rules.exclude("robot/*", "robot/*", reason="none"))
     with caplog.at_level(logging.WARNING, "armillary.planning"):
         planner = cell.planner(cell.collision())
+        assert "no pairs" in caplog.text
+        caplog.clear()
+        cell.roadmap(cell.collision(), nodes=1)
     assert "no pairs" in caplog.text
     plan = planner(np.zeros(4), np.ones(4))
     assert plan.success and len(plan.q) == 2
@@ -458,6 +461,38 @@ def test_users_joints_and_joints_without_limits():
     plan = planner(start, far)
     assert plan.success and plan.proven and (plan.q[-1] == far).all()
     assert not planner.check(dense(plan.q)).any()
+
+
+@pytest.mark.parametrize(
+    ("starts", "goals", "message"),
+    [
+        ("home", [np.zeros(4)], "starts needs real numbers"),
+        ([[0.0, 0.0], [0.0]], [np.zeros(4)], "rows of unequal length"),
+        (np.zeros(4), None, "one for each start"),
+    ],
+    ids=["text", "ragged", "no goals"],
+)
+def test_what_is_no_batch_is_refused(starts, goals, message: str):
+    with pytest.raises(ShapeError, match=message):
+        planner_of_balls().batch(starts, goals)
+
+
+def test_one_pose_is_the_goal_of_all_starts():
+    cell = arm.example("irb2400")
+    planner = cell.planner(cell.collision())
+    goal = np.array([0.3, 0.2, -0.1, 0.4, 0.6, 1.0])
+    X = cell.fk("tool0")(goal)
+    plans = planner.batch(np.stack([goal, 0.9 * goal]), X, frame="tool0")
+    assert len(plans) == 2 and all(plans)
+    assert len(planner.batch(goal, X, frame="tool0")) == 1
+
+
+def test_a_loop_that_does_not_close_is_said():
+    cell = arm.example("five_bar")
+    goal = np.array([-0.5, 3.6])
+    plan = cell.planner(cell.collision())(cell.home.q, goal)
+    assert plan.reason is arm.PlanReason.GOAL_TOUCHES
+    assert "a loop of links does not close" in repr(plan)
 
 
 def test_loops_are_sampled_and_that_is_said():

@@ -176,3 +176,12 @@ def test_what_does_not_fit_is_refused():
     ):
         with pytest.raises(error, match=message):
             make()
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "a"])
+def test_a_seed_is_a_whole_number(seed):
+    cell, start = among_balls(), np.zeros(4)
+    with pytest.raises(ModelError, match="seed"):
+        cell.roadmap(roadmap().check, nodes=1, seed=seed)
+    with pytest.raises(ModelError, match="seed"):
+        roadmap()(start, start, seed=seed)

@@ -13,6 +13,7 @@ import armillary as arm
 from armillary.errors import ModelError, ShapeError
 from armillary.trajectories.curve import PathCurve
 from armillary.trajectories.timed_path import PathReason, TimedPath
+from masses import with_links
 
 Array = npt.NDArray[np.float64]
 
@@ -262,6 +263,27 @@ def test_torques_are_limited_too(ends: dict[str, float]):
         CORNERS, **{**given, "torque": 0.5 * held.max(0)}, jerk=9.0
     )
     assert weak.reason == PathReason.OVERLOADED
+
+
+@pytest.mark.parametrize("options", [{"jerk": 400.0}, {"intervals": 50}], ids=str)
+def test_friction_that_changes_its_sign_is_within_limits_of_torques(
+    options: dict[str, Any],
+):
+    def rough(link: arm.Link) -> arm.Link:
+        if not link.has_coordinate:
+            return link
+        return link.replace(dynamics=arm.JointDynamics(friction=0.02))
+
+    cell = with_links(arm.example("pan_tilt"), rough)
+    held = arm.example("pan_tilt").inverse_dynamics()(CORNERS, 0 * CORNERS, 0 * CORNERS)
+    most = np.abs(held).max(axis=0) + 0.03
+    timed = cell.time_path(
+        CORNERS, torque=most, acceleration=np.inf, velocity=np.inf, **options
+    )
+    found = timed.motion().sampled(dt=float(timed.duration) / DENSE)
+    assert (np.diff(np.sign(found.qd[1:-1]), axis=0) != 0.0).any()
+    use = np.abs(cell.inverse_dynamics()(found.q, found.qd, found.qdd)) / most
+    assert 0.98 < use[1:-1].max() < 1.001
 
 
 def test_a_frame_is_limited_too():

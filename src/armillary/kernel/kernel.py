@@ -421,7 +421,20 @@ def _compute(
     # Large results are written past the caches if each piece is large, too.
     most_pieces = sum(result.nbytes for result in results) // STREAM_FROM
     with _telling(failed):
-        threads.share(batch[axis], count, work, most_pieces or batch[axis])
+        threads.share(
+            batch[axis],
+            count,
+            work,
+            most_pieces or batch[axis],
+            block=_rows_together(native) if axis == len(batch) - 1 else 1,
+        )
+
+
+def _rows_together(native: Native) -> int:
+    """Return how many rows take about as long as one of them."""
+    core = native.core
+    is_in_turn = not isinstance(core, Program) and core.has_row_by_row
+    return 1 if is_in_turn else native.lanes
 
 
 @contextlib.contextmanager

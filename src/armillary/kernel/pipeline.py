@@ -46,6 +46,8 @@ from armillary.kernel.stages import (
     Subdivide,
     When,
     While,
+    dense_in,
+    lane_regions_in,
     programs_in,
 )
 from armillary.kernel.tables import Table
@@ -124,6 +126,12 @@ class Pipeline:
     def operation_count(self) -> int:
         """Return the number of instructions that compute something, each once."""
         return sum(program.operation_count for program in self.programs)
+
+    @cached_property
+    def has_row_by_row(self) -> bool:
+        """Tell whether stages take the rows of a block one after the other."""
+        rows = *lane_regions_in(self.stages), *dense_in(self.stages)
+        return bool(rows)
 
     def __hash__(self) -> int:
         return hash(self.fingerprint)

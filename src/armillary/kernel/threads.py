@@ -44,15 +44,30 @@ def default_threads() -> int:
 
 
 def share(
-    length: int, threads: int, work: Callable[[slice], None], most_pieces: int
+    length: int,
+    threads: int,
+    work: Callable[[slice], None],
+    most_pieces: int,
+    *,
+    block: int = 1,
 ) -> None:
     """Do `work` on all of 0..length in pieces, with the help of other threads.
 
     Returns when all of it is done. An error of any piece is raised again.
+
+    Args:
+        length: How much there is.
+        threads: How many threads take part.
+        work: What is done on a piece.
+        most_pieces: How many pieces there are at most, but for each thread one.
+        block: Pieces start at multiples of this: that many rows take as long as one.
     """
-    count = min(length, threads * PIECES_PER_THREAD, max(threads, most_pieces))
-    grain = GRAIN if length >= GRAIN * GRAIN * count else 1
-    edges = [length * k // count // grain * grain for k in range(count)] + [length]
+    blocks = -(-length // block)
+    count = min(blocks, threads * PIECES_PER_THREAD, max(threads, most_pieces))
+    if length >= GRAIN * GRAIN * count:
+        block = max(block, GRAIN)
+    blocks = -(-length // block)
+    edges = [blocks * k // count * block for k in range(count)] + [length]
     # Threads take pieces from the left until none is left: popleft is atomic.
     pieces = deque(map(slice, edges[:-1], edges[1:]))
 
@@ -66,7 +81,7 @@ def share(
 
     others: list[Future[None]] = []
     with contextlib.suppress(RuntimeError):  # no thread to be had: do without
-        others += (_pool().submit(take_pieces) for _ in range(threads - 1))
+        others += (_pool().submit(take_pieces) for _ in range(min(threads, count) - 1))
     try:
         take_pieces()
     finally:

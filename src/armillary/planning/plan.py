@@ -45,6 +45,9 @@ class PlanReason(Ending):
     GOAL_VIOLATES = 10, "a constraint does not hold at any goal"
 
 
+_TOUCHING: Final = (PlanReason.START_TOUCHES, PlanReason.GOAL_TOUCHES)
+
+
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class Plan:
@@ -138,6 +141,8 @@ class Plan:
             names = pairs or ", ".join(f"'{name}'" for name in self.joints[:3])
             names = names or "; ".join(self.violated[:3])
             more = f": {names}" if names else ""
+            if not names and self.reason in _TOUCHING:
+                more = ", or a loop of links does not close there"
             return f"<Plan: {self.reason.name}, {self.reason.sentence}{more}>"
         how = "proven" if self.proven else f"sampled at {self.resolution:.3g}"
         return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Sequence
@@ -32,6 +33,8 @@ from armillary.planning.surface_trees import search
 __all__ = ["PlannedCell", "planned_cell", "seconds_of"]
 
 Array = npt.NDArray[np.float64]
+
+LOG = logging.getLogger("armillary.planning")
 
 TURN: Final = 2.0 * np.pi
 
@@ -80,6 +83,10 @@ def planned_cell(
     if not FINEST <= step < math.inf:
         raise ModelError(
             f"The resolution must be finite and at least {FINEST:g}, not {step!r}."
+        )
+    if not len(check.pairs):
+        LOG.warning(
+            "the check of a planner has no pairs of links: every motion counts as free"
         )
     return PlannedCell(check, w, step)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ import numpy.typing as npt
 
 from armillary.collision.check import CollisionCheck
 from armillary.errors import ModelError, ShapeError, quote
-from armillary.kernel.arguments import whole_number
+from armillary.kernel.arguments import numbers_of, whole_number
 from armillary.kernel.search import deadline_of
 from armillary.kernel.threads import default_threads
 from armillary.kinematics.state import State
@@ -44,7 +43,6 @@ __all__ = ["Planner", "planner"]
 
 Array = npt.NDArray[np.float64]
 
-LOG = logging.getLogger("armillary.planning")
 
 STEP: Final = 1.0 / 32.0
 """Distance of samples by default [rad or m of one joint]."""
@@ -108,10 +106,6 @@ def planner(
     room = whole_number("nodes", nodes, least=2)
     if room > LARGEST_TREE:
         raise ModelError(f"A tree has {LARGEST_TREE} nodes at most, not {room}.")
-    if not len(check.pairs):
-        LOG.warning(
-            "the check of a planner has no pairs of links: every motion counts as free"
-        )
     options = LoopOptions(step=planned.step, nodes=room)
     return Planner(check, planned.weights, options)
 
@@ -276,12 +270,12 @@ class Planner:
         began = time.perf_counter()
         seconds = seconds_of(timeout)
         n = len(self.weights)
-        rows = np.ascontiguousarray(starts, float)
-        if rows.ndim == 1:
-            rows = np.tile(rows, (len(goals), 1))
-        if rows.ndim != 2 or rows.shape[1] != n:
+        rows = np.ascontiguousarray(numbers_of("starts", starts))
+        if rows.ndim not in {1, 2} or rows.shape[-1] != n:
             raise ShapeError(f"The starts are of shape {rows.shape}, not (k, {n}).")
-        every = _each(goals, len(rows))
+        every = _each(goals, None if rows.ndim == 1 else len(rows), n)
+        if rows.ndim == 1:
+            rows = np.tile(rows, (len(every), 1))
         free = FreeAxes(frame, relative_to, position, rotation, axes)
         plans: list[Plan | None] = [None] * len(rows)
         # Problems within the same joint positions are solved by the same loop.
@@ -421,20 +415,26 @@ class Planner:
         return EdgeTests(wide, tight, prover, quick)
 
 
-def _each(goals: Any, count: int) -> list[Any]:
+def _each(goals: Any, count: int | None, n: int) -> list[Any]:
     """Return a goal for each problem.
+
+    Args:
+        goals: What was given.
+        count: How many starts there are; None for one of all goals.
+        n: How many joints there are.
 
     Raises:
         ShapeError: They are neither one nor `count`.
     """
-    if isinstance(goals, State | Pose):
-        return [goals] * count
+    is_pose = n != 4 and np.shape(goals) == (4, 4)
+    if isinstance(goals, State | Pose) or is_pose:
+        return [goals] * (1 if count is None else count)
     if not np.iterable(goals):
         raise ShapeError(f"The goals are {quote(goals)}; give one for each start.")
     every: list[Any] = list(goals)
     if every and np.isscalar(every[0]):
-        return [goals] * count
-    if len(every) != count:
+        return [goals] * (1 if count is None else count)
+    if count is not None and len(every) != count:
         raise ShapeError(
             f"There are {count} starts and {len(every)} goals; give a goal for each "
             "start, or one for all."

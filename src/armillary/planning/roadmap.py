@@ -65,6 +65,7 @@ def roadmap(  # noqa: PLR0913
         ShapeError: The weights have another shape.
     """
     count = whole_number("nodes", nodes, least=1)
+    number = whole_number("seed", seed, least=0)
     planned = planned_cell(cell, check, weights, resolution)
     region = region_of(cell, None, (), bounds or {})
     is_open = ~(np.isfinite(region.lower) & np.isfinite(region.upper))
@@ -77,7 +78,7 @@ def roadmap(  # noqa: PLR0913
     nothing = np.empty((0, len(region.lower)))
     manifold = planned.manifold(constraints, None, nothing, region)
     motions = MotionTests(check, manifold, planned.step)
-    Q = random_positions(manifold, np.random.default_rng(seed), count)
+    Q = random_positions(manifold, np.random.default_rng(number), count)
     made = Roadmap(planned, manifold, region, Graph.of(Q, motions))
     if not lazy:
         made.graph.test(motions)
@@ -188,6 +189,7 @@ class Roadmap:
             UnknownName: As for a planner.
         """
         seconds = seconds_of(timeout)
+        number = whole_number("seed", seed, least=0)
         q0 = positions_of(start, self.check.state, "start")
         free = FreeAxes(frame, relative_to, position, rotation, axes)
         goals = self.planned.asked(
@@ -195,5 +197,5 @@ class Roadmap:
         )
         if isinstance(goals, Plan):
             return goals
-        query = GraphQuery(q0, goals.q, seed, deadline_of(seconds))
+        query = GraphQuery(q0, goals.q, number, deadline_of(seconds))
         return self.planned.within(self.manifold, query, goals, self.graph)

@@ -132,27 +132,28 @@ class PathCurve:
         s: Parameters of each row.
         """
         *batch, count, _, n = self.knots.shape
-        first = (s[..., None] >= self.at[..., None, 1:-1]).sum(axis=-1)
-        batch = list(np.broadcast_shapes(first.shape[:-1], tuple(batch)))
-        first = np.broadcast_to(first, (*batch, first.shape[-1]))
-        at = np.broadcast_to(self.at, (*batch, count))
-        knots = np.broadcast_to(self.knots, (*batch, count, 3, n))
-        begin, end = (np.take_along_axis(at, first + k, axis=-1) for k in (0, 1))
-        a, b = (
-            np.take_along_axis(knots, (first + k)[..., None, None], axis=-3)
-            for k in (0, 1)
-        )
+        batch = list(np.broadcast_shapes(s.shape[:-1], tuple(batch)))
+        s = np.broadcast_to(s, (*batch, s.shape[-1]))
+        at = np.broadcast_to(self.at, (*batch, count)).reshape(-1, count)
+        knots = np.broadcast_to(self.knots, (*batch, count, 3, n)).reshape(-1, 3, n)
+        rows = s.reshape(-1, s.shape[-1])
+        first = np.empty(rows.shape, np.int64)
+        for k, (row, own) in enumerate(zip(rows, at, strict=True)):
+            first[k] = own[1:-1].searchsorted(row, side="right") + k * count
+        first = first.reshape(s.shape)
+        begin, end = (at.ravel()[first + k] for k in (0, 1))
+        a, b = (knots[first + k] for k in (0, 1))
         h = (end - begin)[..., None]
         r = (s - begin) / (end - begin)
         parts = [b[..., 0, :] - a[..., 0, :], h * a[..., 1, :], h * b[..., 1, :]]
         parts += [h * h * a[..., 2, :], h * h * b[..., 2, :]]
-        stacked = np.stack(parts, axis=-2)
-        found = [
-            (basis(r, order)[..., None, :] @ stacked)[..., 0, :] / h**order
-            for order in range(3)
-        ]
-        found[0] += a[..., 0, :]
-        return np.stack(found, axis=-2)
+        found = np.empty((*s.shape, 3, n))
+        for order in range(3):
+            shares = basis(r, order)
+            total = sum(shares[..., k, None] * part for k, part in enumerate(parts))
+            found[..., order, :] = total / h**order
+        found[..., 0, :] += a[..., 0, :]
+        return found
 
     def refined(self, pieces: int) -> PathCurve:
         """Return the same curves with each interval between knots cut in pieces."""

@@ -28,10 +28,12 @@ class FurtherRows(NamedTuple):
     Attributes:
         torques: The torques there, if they are limited.
         tool: Rows of a frame, shape (..., g, r, 4), if it is limited.
+        slopes: dq/ds there, shape (..., g, n).
     """
 
     torques: PathTorques | None
     tool: Array | None
+    slopes: Array
 
     @property
     def has_viscous(self) -> bool:
@@ -43,12 +45,18 @@ class FurtherRows(NamedTuple):
         """Return which paths have a place whose torques at rest break limits."""
         return np.asarray(False) if self.torques is None else self.torques.overloaded
 
-    def rows(self, speed: Array | None = None) -> Array:
+    def rows(self, speed: Array | None = None, *, is_alone: bool = False) -> Array:
         """Return a, b, lower and upper of each row, shape (..., g, r, 4).
 
-        speed: Path speeds as for `PathTorques.rows`.
+        Args:
+            speed: Path speeds as for `PathTorques.rows`.
+            is_alone: Whether each place counts by itself; by default limits hold
+                between places, too, where Coulomb friction changes its sign.
         """
-        parts = [] if self.torques is None else [self.torques.rows(speed)]
+        parts: list[Array] = []
+        if self.torques is not None:
+            torques = self.torques.rows(speed)
+            parts.append(torques if is_alone else _at_turns(self.slopes, torques))
         parts += [] if self.tool is None else [self.tool]
         batch = np.broadcast_shapes(*(each.shape[:-2] for each in parts))
         return np.concatenate(
@@ -86,4 +94,30 @@ class FurtherLimits(NamedTuple):
             )
         if self.tool is not None:
             tool = self.tool.rows(self.cell, points, self.joints, self.state)
-        return FurtherRows(torques, tool)
+        return FurtherRows(torques, tool, points[..., 1, :])
+
+
+def _at_turns(slopes: Array, rows: Array) -> Array:
+    """Return rows of torques that hold on both sides of where joints turn back.
+
+    Coulomb friction jumps there. The places before and behind get the narrower of the
+    limits of both, unless these leave no room to rest.
+
+    Args:
+        slopes: dq/ds at places, shape (..., g, n).
+        rows: As `PathTorques.rows` returns them, one or two for each joint.
+    """
+    turns = slopes[..., 1:, :] * slopes[..., :-1, :] < 0.0
+    if not turns.any():
+        return rows
+    lower, upper = rows[..., 2], rows[..., 3]
+    least = np.maximum(lower[..., 1:, :], lower[..., :-1, :])
+    most = np.minimum(upper[..., 1:, :], upper[..., :-1, :])
+    turns = np.concatenate([turns] * (rows.shape[-2] // slopes.shape[-1]), axis=-1)
+    narrower = turns & (least < 0.0) & (most > 0.0)
+    rows = rows.copy()
+    for part in (slice(1, None), slice(None, -1)):
+        low, high = rows[..., part, :, 2], rows[..., part, :, 3]
+        low[narrower] = np.maximum(low, least)[narrower]
+        high[narrower] = np.minimum(high, most)[narrower]
+    return rows

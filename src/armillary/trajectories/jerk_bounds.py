@@ -74,7 +74,7 @@ class PathBounds(NamedTuple):
         """
         at = self.curve.at
         along = self.limits.along(self.curve.at_parameters(at[..., [0, -1]]))
-        a, _, lower, upper = np.moveaxis(along.rows(), -1, 0)
+        a, _, lower, upper = np.moveaxis(along.rows(is_alone=True), -1, 0)
         a = a * np.array([[1.0], [-1.0]])
         with np.errstate(all="ignore"):
             most = np.where(a > 0.0, upper / a, np.where(a < 0.0, lower / a, FAST))
@@ -156,7 +156,7 @@ class PathBounds(NamedTuple):
         )
         s = s + np.repeat(grid[..., :-1], len(SAMPLES), axis=-1)
         along = self.limits.along(self.curve.at_parameters(s))
-        rows = along.rows(v if along.has_viscous else None)
+        rows = along.rows(v if along.has_viscous else None, is_alone=True)
         a, b, lower, upper = (rows[..., k] for k in range(4))
         with np.errstate(all="ignore"):
             moving = a * u[..., None] + b * (v * v)[..., None]

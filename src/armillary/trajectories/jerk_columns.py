@@ -73,6 +73,7 @@ class JerkColumns(PathColumns):
         3,
     )
     tighter = Column("what jerks in each interval count as times as great", "i")
+    guess = Column("control points of x near those that are looked for, or 0", "i")
     ceilings = Column("about the greatest x of an interval by all limits", "i")
     steepest = Column("the least J / |q'| so far")
     control = Column("control points of x", "c")
@@ -99,6 +100,7 @@ class JerkColumns(PathColumns):
     relax = Column("by what limits are multiplied, until the iterate is within them")
     ratio = Column("parts of limits: of rates and accelerations, of jerks; duration", 3)
     envelope = Column("x^(3/4) at the control point before, and its rise by s", 2)
+    chosen = Column("above 0 where iterations begin with the guess")
     kept = Column("the control point before, as it was")
     going = Column("whether iterations go on: above 0")
     relaxing = Column("whether limits are relaxed: above 0")
@@ -132,13 +134,14 @@ class JerkColumns(PathColumns):
     grid_next, square_next = entry(grid, 1), entry(squares, 1)
     slope_here, slope_next = entry(slopes), entry(slopes, 1)
     span_here, jerk_here, factor_here = entry(spans), entry(jerks), entry(tighter)
+    guess_here = entry(guess)
     INTERVALS = Steps(
         "intervals",
         *(from_knot, to_knot, s_from, s_to, graded_from, graded_to),
         *(base_from, scale_from, base_to, scale_to, is_first, is_second, is_last),
         *(h_before, h_here, h_after, deriv, cap, ceiling, b0, b1, b2, d0, d1, d2),
         *(factor, grid_here, grid_next, square_here, square_next),
-        *(slope_here, slope_next, span_here, jerk_here, factor_here),
+        *(slope_here, slope_next, span_here, jerk_here, factor_here, guess_here),
     )
 
     BOUNDED = INTERVALS.and_fields(bound)
@@ -165,6 +168,7 @@ class JerkColumns(PathColumns):
         entry(PathColumns.at, of="last_knot"),
         entry(PathColumns.at, -1, of="last_knot"),
     )
+    guess_first = entry(guess, of="first")
     parts = Column("of how many intervals between knots the grid is")
     b_first, b_second = entry(control, of="first"), entry(control, 1, of="first")
     b_last, b_before = entry(control, 1, of="last_b"), entry(control, of="last_b")
@@ -178,6 +182,6 @@ class JerkColumns(PathColumns):
         *(knot_first, knot_last),
         *(s_first, s_second, s_last, s_before, parts),
         *(b_first, b_second, b_last, b_before, d_first, d_second, d_last, d_before),
-        *(h_zero, h_first, h_end, h_last, count),
+        *(h_zero, h_first, h_end, h_last, guess_first, count),
         is_single=True,
     )

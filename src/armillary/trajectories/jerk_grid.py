@@ -32,11 +32,14 @@ from armillary.trajectories.jerk_spline import (
 
 __all__ = [
     "begin_envelope",
+    "choose_guess",
+    "chosen_point",
     "end_ratio",
     "fall_envelope",
     "grade",
     "greatest_ratio",
     "grid_interval",
+    "guessed_point",
     "lower_all",
     "lowered_point",
     "no_ratio",
@@ -50,6 +53,12 @@ __all__ = [
 
 START_RATIO: Final = 0.8
 """Greatest part of a limit where iterations begin."""
+
+POOR: Final = 2.0
+"""By how much a motion to begin with may exceed limits of x."""
+
+GUESS_RATIO: Final = 0.99
+"""The same of a motion that is given to begin with."""
 
 
 # The grid
@@ -348,6 +357,27 @@ def smooth_point(b1: Number, b2: Number, kept: Number) -> tuple[Number, Number]:
     return 0.25 * kept + 0.5 * b1 + 0.25 * b2, b1
 
 
+def guessed_point(b1: Number, guess_here: Number) -> tuple[Number, Number]:
+    """Return a control point as it is given, where it is, and of the envelope."""
+    return select(guess_here > 0.0, guess_here, b1), b1
+
+
+def choose_guess(ratio: Vector, guess_first: Number, parts: Number) -> Number:
+    """Return whether iterations begin with the guess: above 0.
+
+    One that has to be lowered by much is of another curve, where knots were left out,
+    and farther away than the envelope.
+    """
+    straight, of_jerk, _ = ratio
+    worst = maximum(straight, power(of_jerk, 2.0 / 3.0))
+    return select((worst < POOR) | (parts > 1.5), guess_first, 0.0)
+
+
+def chosen_point(b1: Number, d1: Number, chosen: Number) -> Number:
+    """Return a control point of the guess, or else of the envelope."""
+    return select(chosen > 0.0, b1, d1)
+
+
 def no_ratio(start: Number) -> Vector:
     """Return what ratios begin with."""
     return [0.0 * start] * 3
@@ -390,13 +420,14 @@ def end_ratio(b_first: Number, b_last: Number, ends: GridEnds, ratio: Vector) ->
     return straight, of_jerk, lasts
 
 
-def lower_all(ratio: Vector, moving: Vector) -> Number:
+def lower_all(ratio: Vector, moving: Vector, chosen: Number) -> Number:
     """Return by what the first iterate is multiplied to be within limits.
 
     In motion it stays near to what is given at the ends; limits are relaxed instead.
     """
     straight, of_jerk, _ = ratio
-    lower = minimum(START_RATIO / straight, power(START_RATIO / of_jerk, 2.0 / 3.0))
+    most = select(chosen > 0.0, GUESS_RATIO, START_RATIO)
+    lower = minimum(most / straight, power(most / of_jerk, 2.0 / 3.0))
     is_moving = moving[0] + moving[1] > 0.0
     return select(is_moving, 1.0, minimum(lower, 1.0))
 
@@ -456,7 +487,7 @@ class Relaxed(NamedTuple):
 def relaxed_limits(ratio: Vector) -> Relaxed:
     """Return by what limits are relaxed at first, and whether there is a motion."""
     worst = maximum(ratio[0], ratio[1])
-    is_within = worst < 0.99
+    is_within = worst < 0.9999
     is_number = worst < FAST
     return Relaxed(
         select(is_within, 1.0, 1.5 * worst),

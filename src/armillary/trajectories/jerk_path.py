@@ -22,6 +22,12 @@ from armillary.trajectories.curve import PathCurve
 from armillary.trajectories.further_limits import FurtherLimits
 from armillary.trajectories.jerk_bounds import PathBounds
 from armillary.trajectories.jerk_columns import GRADED
+from armillary.trajectories.jerk_guess import (
+    coarser,
+    grid_points,
+    guess_at,
+    guess_on,
+)
 from armillary.trajectories.jerk_knots import closer_knots
 from armillary.trajectories.jerk_spline import FAST
 from armillary.trajectories.jerk_stages import jerk_pipeline, jerk_records
@@ -67,7 +73,7 @@ LOCAL: Final = 5e-4
 """By how much motions may exceed limits of jerk between places before they are found
 again, in parts of the speed."""
 
-JERKS, PEAK = 5, 6
+SPECIAL, JERKS, PEAK, FAULT = 4, 5, 6, 7
 """Which results of the kernel these are."""
 
 EXCESS: Final = 1e-3
@@ -154,58 +160,62 @@ def within_jerk(
     knots, n = curve.at.shape[-1], positions.shape[-1]
     count = (knots - 1) * per_knot + 2 * GRADED - 2
     size = _size(knots, count)
-    at = np.zeros((*curve.at.shape[:-1], size[0]))
-    at[..., :knots] = curve.at
-    path = np.zeros((*curve.knots.shape[:-3], size[0], *curve.knots.shape[-2:]))
-    path[..., :knots, :, :] = curve.knots
     moves = (positions != positions[..., :1, :]).any(axis=-2)
     moves = moves | (curves.curve.knots[..., 1:, :] != 0.0).any((-2, -3))
     velocity, acceleration, blocked = _finite(limits, moves)
     bounded = None if further is None else PathBounds(further, curves.curve)
     pushes = _NO_PUSHES if bounded is None else bounded.pushes()
     jerk = jerk * _useful_share(curve, acceleration, jerk, pushes)
-    none = np.ones(size[1])
-    asked = _Asked((at, path), velocity, acceleration, jerk, ends, pushes, none)
+    limited = velocity, acceleration, jerk, ends, pushes, np.ones(size[1])
+    asked = _Asked(_padded(curve, size[0]), *limited, np.zeros(size[1]))
+    begun = _begun(curve, per_knot, size, asked)
 
-    def solved(bounds: Array | None = None) -> list[Array]:
-        rows = 0 if bounds is None else bounds.shape[-2] // 2
+    def solved(guess: Array, bounds: Array | None = None) -> list[Array]:
+        here = asked._replace(guess=guess)
+        rows = 0
+        if bounds is not None:
+            rows = bounds.shape[-2] // 2
+            padded = np.zeros((*bounds.shape[:-3], size[1], *bounds.shape[-2:]))
+            padded[..., :count, :, :] = bounds
+            here = here._replace(bounds=(padded,))
         kernel = _kernel(n, size, knots - 1, per_knot, rows=rows)
-        if bounds is None:
-            return _tightened(kernel, asked)
-        padded = np.zeros((*bounds.shape[:-3], size[1], *bounds.shape[-2:]))
-        padded[..., :count, :, :] = bounds
-        return _tightened(kernel, asked._replace(bounds=(padded,)))
+        return _tightened(kernel, here, count)
 
     def timed(found: list[Array]) -> JerkTimed:
         return _results(found, count, curves, blocked)
 
-    found = solved()
     if bounded is None:
-        return timed(found)
-    return _within_bounds(bounded, solved, timed, found, count)
+        return timed(solved(begun.guess))
+    return _within_bounds(bounded, solved, timed, begun, asked.guess, count)
 
 
 def _within_bounds(
     path: PathBounds,
-    solved: Callable[[Array], list[Array]],
+    solved: Callable[[Array, Array], list[Array]],
     timed: Callable[[list[Array]], JerkTimed],
-    found: list[Array],
+    begun: _Begun,
+    guess: Array,
     count: int,
 ) -> JerkTimed:
     """Return the fastest motion within further limits, too.
 
     Args:
         path: The further limits.
-        solved: From them at the places of the grid to what the kernel returns.
+        solved: From a motion to begin with, and them at the places of the grid, to what
+            the kernel returns.
         timed: From that to the result.
-        found: What the kernel returns without further limits.
+        begun: What is known of the motion without further limits.
+        guess: What says that there is no motion to begin with: that one is too far off.
         count: How many intervals the grid has.
     """
-    in_motion = (found[4] <= 0.0).any(axis=-1)
+    in_motion = begun.in_motion
     tighter = np.ones(in_motion.shape)
-    made = path.bounds(*_points(found, count), tighter, is_first=True)
+    unknown = np.zeros_like(begun.points)
+    made = path.bounds(begun.points, unknown, unknown, tighter, is_first=True)
+    found: list[Array] = []
     for _ in range(1 + FRICTION_ITERATIONS * made.has_viscous):
-        found = solved(made.rows)
+        found = solved(guess, made.rows)
+        guess = guess_at(found, count)
         made = path.bounds(*_points(found, count), tighter, is_first=False)
     result = timed(found)
     over = path.excess(result)
@@ -213,7 +223,7 @@ def _within_bounds(
         # such motions cannot be slowed down as a whole
         tighter = np.where(in_motion, over * over, 1.0)
         made = path.bounds(*_points(found, count), tighter, is_first=False)
-        result = timed(solved(made.rows))
+        result = timed(solved(guess, made.rows))
         over = path.excess(result)
     slower = np.where(in_motion, 1.0, over)[..., None]
     reason = np.where(
@@ -354,6 +364,7 @@ class _Asked(NamedTuple):
         ends: The motion at both ends.
         pushes: As `PathBounds.pushes` returns them.
         tighter: What jerks in each interval count as times as great, shape (..., i).
+        guess: As `guess_at` returns it, or zeros.
         bounds: Further limits, if there are any.
     """
 
@@ -364,6 +375,7 @@ class _Asked(NamedTuple):
     ends: PathEnds
     pushes: Array
     tighter: Array
+    guess: Array
     bounds: tuple[Array, ...] = ()
 
     @property
@@ -372,15 +384,56 @@ class _Asked(NamedTuple):
         return [
             *self.curve,
             *(self.velocity, self.acceleration, self.jerk, *self.ends),
-            *(self.pushes, self.tighter, *self.bounds),
+            *(self.pushes, self.tighter, self.guess, *self.bounds),
         ]
 
 
-CORES: Final = (1, 3, 2, 2, 1, 0, 0, 0, 0, 1, 1, 3)
+CORES: Final = (1, 3, 2, 2, 1, 0, 0, 0, 0, 1, 1, 1, 3)
 """How many dimensions the arrays of `_Asked` have beside those of the batch."""
 
 
-def _tightened(kernel: Kernel, asked: _Asked) -> list[Array]:
+def _padded(curve: PathCurve, size: int) -> tuple[Array, Array]:
+    """Return curves with room for `size` knots."""
+    knots = curve.at.shape[-1]
+    at = np.zeros((*curve.at.shape[:-1], size))
+    at[..., :knots] = curve.at
+    path = np.zeros((*curve.knots.shape[:-3], size, *curve.knots.shape[-2:]))
+    path[..., :knots, :, :] = curve.knots
+    return at, path
+
+
+class _Begun(NamedTuple):
+    """What is known of a motion from a coarser grid.
+
+    Attributes:
+        points: s at the points of the grid, shape (..., g).
+        guess: Control points near those that are looked for, shape (..., i).
+        in_motion: Whether it starts or ends in motion, shape (...).
+    """
+
+    points: Array
+    guess: Array
+    in_motion: npt.NDArray[np.bool_]
+
+
+def _begun(
+    curve: PathCurve, per_knot: int, size: tuple[int, int], asked: _Asked
+) -> _Begun:
+    """Return what motions on a coarser grid tell."""
+    fewer, each = coarser(curve, per_knot)
+    *_, knots, _, n = fewer.knots.shape
+    asked = asked._replace(curve=_padded(fewer, size[0]))
+    kernel = _kernel(n, size, knots - 1, each, rows=0)
+    found: list[Array] = list(kernel(*asked.arrays))
+    special = found[SPECIAL]
+    points = grid_points(curve, per_knot, special)
+    made = guess_on(points, found, (knots - 1) * each + 2 * GRADED - 2)
+    guess = np.zeros((*made.shape[:-1], size[1]))
+    guess[..., : made.shape[-1]] = made
+    return _Begun(points, guess, np.asarray((special <= 0.0).any(axis=-1)))
+
+
+def _tightened(kernel: Kernel, asked: _Asked, count: int) -> list[Array]:
     """Return motions, found again where they exceed limits between places.
 
     Limits of jerk are tightened in the intervals where that is. Motions that start or
@@ -388,32 +441,50 @@ def _tightened(kernel: Kernel, asked: _Asked) -> list[Array]:
     tightened by what is left.
     """
     found: list[Array] = list(kernel(*asked.arrays))
-    jerks, peak = found[JERKS], found[PEAK]
-    again = np.asarray(np.cbrt(peak[..., 2]) > 1.0 + LOCAL)
-    if again.any():
-        factor = np.maximum(np.nan_to_num(jerks, nan=1.0), 1.0)
-        asked = asked._replace(tighter=np.where(jerks < 0.5 * FAST, factor, 1.0))
-        batch = again.shape
-        rows = [
-            np.broadcast_to(array, (*batch, *array.shape[array.ndim - core :]))[again]
-            for array, core in zip(asked.arrays, CORES, strict=False)
-        ]
-        for k, part in enumerate(kernel(*rows)):
-            found[k] = np.array(found[k])
-            found[k][again] = part
-    ends = asked.ends
-    if not (np.any(ends.start) or np.any(ends.end)):
-        return found
+    jerks = found[JERKS]
+    factor = np.maximum(np.nan_to_num(jerks, nan=1.0), 1.0)
+    asked = asked._replace(tighter=np.where(jerks < 0.5 * FAST, factor, 1.0))
+    over_jerk = np.cbrt(found[PEAK][..., 2]) > 1.0 + LOCAL
+    _find_again(kernel, asked, found, np.asarray(over_jerk), count)
+    in_motion = (found[SPECIAL] <= 0.0).any(axis=-1)
     over = np.maximum(np.nan_to_num(found[PEAK], nan=1.0), 1.0)
-    if (over <= 1.0 + 0.5 * EXCESS).all():
-        return found
-    rate = 1.0 / np.sqrt(over[..., 0])[..., None, None]
-    asked = asked._replace(
-        velocity=asked.velocity * rate,
-        acceleration=asked.acceleration / over[..., 1][..., None, None],
-        jerk=asked.jerk / over[..., 2][..., None],
+    is_over = in_motion & (over > 1.0 + 0.5 * EXCESS).any(axis=-1)
+    if is_over.any():
+        rate = 1.0 / np.sqrt(over[..., 0])[..., None, None]
+        asked = asked._replace(
+            velocity=asked.velocity * rate,
+            acceleration=asked.acceleration / over[..., 1][..., None, None],
+            jerk=asked.jerk / over[..., 2][..., None],
+        )
+        _find_again(kernel, asked, found, np.asarray(is_over), count)
+    return found
+
+
+def _find_again(
+    kernel: Kernel,
+    asked: _Asked,
+    found: list[Array],
+    again: npt.NDArray[np.bool_],
+    count: int,
+) -> None:
+    """Replace some motions by those that are found near them, where there are any."""
+    if not again.any():
+        return
+    asked = asked._replace(guess=guess_at(found, count))
+    made = kernel(
+        *(
+            np.broadcast_to(array, (*again.shape, *array.shape[array.ndim - core :]))[
+                again
+            ]
+            for array, core in zip(asked.arrays, CORES, strict=False)
+        )
     )
-    return list(kernel(*asked.arrays))
+    is_found = made[FAULT] <= 0.0
+    replaced = np.array(again)
+    replaced[again] = is_found
+    for k, part in enumerate(made):
+        found[k] = np.array(found[k])
+        found[k][replaced] = part[is_found]
 
 
 def _finite(

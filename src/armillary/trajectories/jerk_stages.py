@@ -24,6 +24,7 @@ x = x1 (s / hs)^(4/3) there, which no polynomial of s is near to.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -39,14 +40,18 @@ from armillary.trace.functions import (
     sqrt,
 )
 from armillary.trajectories.curve import basis
-from armillary.trajectories.jerk_columns import GRADED, RATES, JerkColumns
+from armillary.trajectories.jerk_columns import GRADED, JerkColumns
 from armillary.trajectories.jerk_grid import (
+    GridLimits,
     begin_envelope,
+    choose_guess,
+    chosen_point,
     end_ratio,
     fall_envelope,
     grade,
     greatest_ratio,
     grid_interval,
+    guessed_point,
     lower_all,
     lowered_point,
     no_ratio,
@@ -136,6 +141,11 @@ def jerk_pipeline(
         each(columns, stage(smooth_point, writes=(columns.b1, columns.kept))),
         ends(columns, stage(settle_ends)),
         each(columns, stage(smooth_point, writes=(columns.b1, columns.kept))),
+        each(columns, stage(guessed_point, writes=(columns.b1, columns.d1))),
+        ends(columns, stage(settle_ends)),
+        *look,
+        ends(columns, stage(choose_guess, writes=columns.chosen)),
+        each(columns, stage(chosen_point, writes=columns.b1)),
         ends(columns, stage(settle_ends)),
         *look,
         ends(columns, stage(lower_all, writes=columns.step)),
@@ -176,7 +186,7 @@ def jerk_pipeline(
     motion = (
         *(columns.start, columns.end),
         *(columns.start_acceleration, columns.end_acceleration, columns.pushes),
-        columns.tighter,
+        *(columns.tighter, columns.guess),
     )
     return Pipeline(
         "jerk_path",
@@ -270,6 +280,7 @@ def _result(
     is_last: Number,
     special: Vector,
     factor_here: Number,
+    limits: GridLimits,
     peak: Vector,
 ) -> Results:
     """Return x and y at both ends, how long it takes, and parts of limits.
@@ -277,7 +288,8 @@ def _result(
     Between the three places derivatives of q are taken as parabolas of s, which they
     are along cubic splines.
     """
-    _, h_here, *_, deriv, cap, scales = interval
+    _, h_here, *_, deriv, _, scales = interval
+    velocity, _, jerk = limits
     begin = interval.start()
     time = 0.0
     for node, weight in zip(NODES, WEIGHTS, strict=True):
@@ -286,6 +298,7 @@ def _result(
     rate, straight, most_jerk = peak
     of_jerk: Number = 0.0
     as_it_is = 1.0 / factor_here
+    samples: list[list[Vector]] = []
     # The motion is the polynomial of time that has s, s' and s'' at both ends.
     x1, y1, _ = spline_at(begin, h_here, 1.0)
     over = 1.0 / time
@@ -310,6 +323,9 @@ def _result(
         )
         square, mixed = first * first, 2.0 * first * second
         cube = square * first
+        rates: list[Number] = []
+        accelerations: list[Number] = []
+        jerks: list[Number] = []
         for n, (scale, middle) in enumerate(zip(*scales, strict=True)):
             d, v, half = (
                 sum(
@@ -319,12 +335,14 @@ def _result(
                 for order in range(3)
             )
             r = (2.0 / 3.0 * v * square + 2.0 * half * second) * as_it_is
-            r = scale * r - middle
-            straight = maximum(straight, absolute(r))
-            jerk = d * cube + v * mixed + 2.0 * half * third
-            of_jerk = maximum(of_jerk, absolute(jerk))
-    for k, most in enumerate(cap):
-        rate = maximum(rate, spline_at(begin, h_here, k / RATES)[0] * most)
+            accelerations.append(scale * r - middle)
+            jerks.append(d * cube + v * mixed + 2.0 * half * third)
+            part = 2.0 * half * first * as_it_is * jerk[n]
+            rates.append(part / select(part > 0.0, velocity[1][n], velocity[0][n]))
+        samples.append([rates, accelerations, jerks])
+    top_rate, top, top_jerk = (_greatest(each) for each in zip(*samples, strict=True))
+    rate = maximum(rate, top_rate * top_rate)
+    straight, of_jerk = maximum(straight, top), maximum(of_jerk, top_jerk)
     x0, y0, _ = begin
     # the constant path jerk near ends at rest, where it meets the grid
     for is_end, hs, rows, x, y in (
@@ -337,11 +355,27 @@ def _result(
         cube = x * root
         third = 4.0 / 9.0 * cube / (safe * safe)
         for d, v, half in zip(*rows, strict=True):
-            jerk = absolute(d * cube + v * root * y + half * third)
-            of_jerk = maximum(of_jerk, select(is_near, jerk, 0.0))
+            of_end = absolute(d * cube + v * root * y + half * third)
+            of_jerk = maximum(of_jerk, select(is_near, of_end, 0.0))
     of_jerk = of_jerk * as_it_is
     peak = [rate, straight, maximum(most_jerk, of_jerk)]
     return Results(x0, x1, y0, y1, time, of_jerk, peak)
+
+
+def _greatest(samples: Sequence[Vector]) -> Number:
+    """Return the greatest of some functions of time, sampled in equal steps.
+
+    Between samples parabolas exceed them by an eighth of second differences at most.
+    """
+    most: Number = 0.0
+    for values in zip(*samples, strict=True):
+        bends = [
+            absolute(a - 2.0 * b + c)
+            for a, b, c in zip(values, values[1:], values[2:], strict=False)
+        ]
+        for value, bend in zip(values, [0.0, *bends, 0.0], strict=True):
+            most = maximum(most, absolute(value) + 0.125 * bend)
+    return most
 
 
 def _reason(relaxing: Number, moving: Vector, lasts: Number) -> Number:
