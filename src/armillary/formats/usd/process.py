@@ -156,11 +156,12 @@ class UsdAnswer(msgspec.Struct, kw_only=True):
 
 
 def stage_record(
-    path: str, roots: Roots, variants: Mapping[str, str], report: Report
+    data: bytes, path: str, roots: Roots, variants: Mapping[str, str], report: Report
 ) -> StageRecord:
     """Return what is in a file of USD and in those that it refers to.
 
     Args:
+        data: Its bytes.
         path: A plain file.
         roots: Folders that it may refer to.
         variants: Chosen variants by the names of their sets.
@@ -171,6 +172,7 @@ def stage_record(
             much time or memory.
     """
     files = _Layers(path, os.path.realpath(path), roots, report)
+    files.data = data
     return _asked(files, report, variants, meshes={}, with_meshes=False)
 
 
@@ -179,7 +181,7 @@ def stage_meshes(
 ) -> tuple[StageRecord, dict[str, MeshRecord]]:
     """Return what is in a file of USD, and its meshes by the paths of their prims.
 
-    Arguments and errors are those of `stage_record`.
+    Other arguments and errors are those of `stage_record`.
     """
     meshes: dict[str, MeshRecord] = {}
     with roots.on_disk(path) as (local, folders):
@@ -194,7 +196,7 @@ def stage_layers(
     """Return the other files that a file of USD is composed of.
 
     For each what names it, relative to the folder of the stage where that is a path,
-    where it is, and its bytes. Arguments and errors are those of `stage_record`.
+    where it is, and its bytes. Other arguments and errors are those of `stage_record`.
     """
     folder = os.path.dirname(path)
     with roots.on_disk(path) as (local, folders):
@@ -242,7 +244,7 @@ def _answers(
             hint="Install it: pip install armillary[usd].",
         )
     budget = report.budget
-    data = read_bytes(real)
+    data = files.data or read_bytes(real)
     check_package(data, path, budget)
     if not real.lower().endswith(STAGES):
         # The library tells formats by endings: it gets a copy with the right one.
@@ -351,6 +353,8 @@ class _Layers:
     def __init__(self, path: str, real: str, roots: Roots, report: Report) -> None:
         self.path, self.real = path, real
         self.copy = ""
+        self.data = b""
+        """Of the file, where it has been read already."""
         self.followed: dict[str, str] = {}
         """What names each file that is read, see `stage_layers`."""
         self._roots, self._report = roots, report
