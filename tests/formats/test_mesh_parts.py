@@ -17,7 +17,7 @@ from armillary.formats.registry import read
 from armillary.model.shapes import Mesh
 
 CORNERS = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 2.0, 0.0]])
-HULL, WHEEL = CORNERS, CORNERS + (10.0, 0.0, 3.0)
+HULL, WHEEL = CORNERS, CORNERS + np.array([10.0, 0.0, 3.0])
 
 OBJ = """
 v 0 0 0

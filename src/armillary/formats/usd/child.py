@@ -14,7 +14,7 @@ import math
 import os
 import runpy
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, cast
 
@@ -153,6 +153,11 @@ def is_never_visible(prim: Any) -> bool:
     return all(attribute.Get(time) == "invisible" for time in times or (FIRST,))
 
 
+def is_text(layer: Any) -> bool:
+    """Return whether a layer is a file of text."""
+    return bool(layer.realPath) and layer.GetFileFormat().formatId == "usda"
+
+
 class PrimKind(NamedTuple):
     """What all prims of a type are: to ask each prim takes longer than the rest."""
 
@@ -171,9 +176,10 @@ def encoded(array: Any, kind: str) -> str:
 class StageReader:
     """All of a stage that is read, as plain data."""
 
-    def __init__(self, stage: Any, most: int) -> None:
+    def __init__(self, stage: Any, most: int, layers: Sequence[Any] = ()) -> None:
         self._stage = stage
         self._most = most
+        self._has_text = any(is_text(layer) for layer in layers[1:])
         self._poses = UsdGeom.XformCache(FIRST)
         self._kinds: dict[str, PrimKind] = {}
         self._colours: dict[str, Any] = {}
@@ -210,12 +216,23 @@ class StageReader:
                     purpose = got(prim.GetAttribute("purpose")) or purpose
             hidden[path] = is_hidden, purpose
             record = self._prim(prim, path, kind, names)
+            if self._has_text:
+                record["specs"] = list(self._specs(prim))
             if record["type"] in SHAPES:
                 record["hidden"] = is_hidden
                 record["purpose"] = purpose
                 shapes.append((prim, record))
             yield record
         self._add_colours(shapes)
+
+    def _specs(self, prim: Any) -> Iterator[list[str]]:
+        """Yield where layers that are text have a prim, the strongest first."""
+        root = self._stage.GetRootLayer()
+        for spec in prim.GetPrimStack():
+            layer = spec.layer
+            if is_text(layer):
+                name = "" if layer == root else layer.realPath
+                yield [name, spec.path.StripAllVariantSelections().pathString]
 
     def _kind(self, prim: Any) -> PrimKind:
         name = prim.GetTypeName()
@@ -451,7 +468,8 @@ def main() -> None:
         stage = composed(layers[0], request["variants"])
         if request["meshes"]:
             meshes(stage, ask, request["prims"])
-        answer(scene=StageReader(stage, request["prims"]).record())
+        reader = StageReader(stage, request["prims"], layers)
+        answer(scene=reader.record())
     except Refused as refusal:
         answer(error=list(refusal.args))
     except (Exception, RecursionError) as error:

@@ -71,6 +71,8 @@ class PrimRecord(msgspec.Struct, frozen=True, kw_only=True):
         box: Ends of a box around a mesh and the radius about its middle.
         colour: Red, green, blue and opacity.
         drawn: Whether it is something to see.
+        specs: Layers that have it in their text, the strongest first, and its path
+            there; the file itself has no name. Empty where it is the only layer.
     """
 
     path: str
@@ -87,6 +89,7 @@ class PrimRecord(msgspec.Struct, frozen=True, kw_only=True):
     box: tuple[float, ...] = ()
     colour: tuple[float, ...] = ()
     drawn: bool = False
+    specs: tuple[tuple[str, str], ...] = ()
 
     @property
     def label(self) -> str:
@@ -103,6 +106,7 @@ class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
         up: The axis that points up, `Y` or `Z`.
         default: The path of the prim that others refer to.
         prims: In their order, parents first.
+        layers: The paths of the other files that it is composed of.
     """
 
     metres: float
@@ -110,6 +114,7 @@ class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
     up: str
     default: str
     prims: tuple[PrimRecord, ...]
+    layers: tuple[str, ...] = ()
 
 
 class MeshRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -221,7 +226,8 @@ def _asked(
     path = files.path
     for answer, line in _answers(files, report, variants, with_meshes):
         if answer.scene is not None:
-            return answer.scene
+            layers = tuple(at for at in files.followed if at != files.real)
+            return msgspec.structs.replace(answer.scene, layers=layers)
         if answer.mesh:
             record = _decoded(line, MeshRecord, path, report.budget)
             meshes[answer.mesh] = cast(MeshRecord, record)
