@@ -256,7 +256,9 @@ class StageReader:
         if schemas:
             record["schemas"] = [str(each) for each in schemas]
         if kind.is_placed:
-            matrix = memoryview(self._poses.GetLocalToWorldTransform(prim)).tolist()
+            matrix: Any = memoryview(
+                self._poses.GetLocalToWorldTransform(prim)
+            ).tolist()
             record["pose"] = [row[j] for j in range(3) for row in matrix]
         model_kind = prim.GetMetadata("kind")
         if model_kind in {"component", "assembly"}:
