@@ -144,7 +144,9 @@ functions = runpy.run_path(sys.argv[1])
 def answer():
     for line in sys.stdin:
         print(eval(line), flush=True)
-functions["serve_forks"](answer, idle=20.0)
+def prepare():
+    os.prepared = os.getpid()
+functions["serve_forks"](answer, prepare=prepare, idle=20.0)
 """
 
 
@@ -157,6 +159,7 @@ def test_a_server_forks_a_process_for_each_request(tmp_path):
     parents = [asked(each, "os.getppid()") for each in (one, other)]
     assert parents[0] == parents[1] != str(os.getpid())
     assert asked(one, "os.getpid()") != asked(other, "os.getpid()")
+    assert asked(one, "os.prepared == os.getpid()") == "True"
     assert asked(one, "setattr(os, 'mark', 1)") == "None"
     assert asked(other, "hasattr(os, 'mark')") == "False"
     assert asked(other, "os._exit(3)") == ""  # it has ended
@@ -168,4 +171,15 @@ def test_a_server_forks_a_process_for_each_request(tmp_path):
     assert asked(third, "os.getppid()") != parents[0]
     for each in (one, other, third, fourth):
         each.end()
+    server.end()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_server_whose_processes_cannot_start_ends(tmp_path):
+    path = tmp_path / "server.py"
+    path.write_text(SERVER.replace("os.prepared =", "1 / 0 #"))
+    server = ForkServer([str(path), confined_process.__file__])
+    one = server.forked()
+    assert asked(one, "6 * 7") == ""
+    one.end()
     server.end()

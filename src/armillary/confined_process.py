@@ -12,6 +12,7 @@ has to start fast runs it by its path.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import platform
@@ -232,10 +233,14 @@ def _end_server(
         process.wait()
 
 
-def serve_forks(answer: Callable[[], None], *, idle: float) -> None:
+def serve_forks(
+    answer: Callable[[], None], *, prepare: Callable[[], None], idle: float
+) -> None:
     """Fork a process for each request, which runs `answer`, and never return.
 
-    In it, standard input and output are the connection to the one who asked.
+    In it, standard input and output are the connection to the one who asked. It is
+    forked before the request comes, and runs `prepare`: what that touches is its own
+    when it answers, and need not be copied then.
 
     idle: After how many seconds without a request it ends.
     """
@@ -245,26 +250,40 @@ def serve_forks(answer: Callable[[], None], *, idle: float) -> None:
     control = socket.socket(fileno=os.dup(0))
     control.settimeout(idle)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # what has ended leaves no trace
+    gc.freeze()  # a collection would touch all that processes share
+    server = os.getpid()
     while True:
-        try:
-            message, descriptors, _, _ = socket.recv_fds(control, 1, 1)
-        except OSError:
-            os._exit(0)
-        if not message:
-            os._exit(0)
+        waiting, taken = os.pipe()
         if os.fork() == 0:
-            server = os.getppid()
-            control.close()
-            os.dup2(descriptors[0], 0)
-            os.dup2(descriptors[0], 1)
-            os.close(descriptors[0])
-            _end_with_parent(server)
+            os.close(waiting)
             try:
+                _end_with_parent(server)
+                prepare()
+                _take_request(control, taken)
                 answer()
             finally:
                 os._exit(1)
-        for each in descriptors:
-            os.close(each)
+        os.close(taken)
+        if not os.read(waiting, 1):  # it has ended without a request
+            os._exit(0)
+        os.close(waiting)
+
+
+def _take_request(control: socket.socket, taken: int) -> None:
+    """Wait for a request, and make its connection standard input and output.
+
+    Raises:
+        OSError: None came, or nobody is there any more.
+    """
+    message, descriptors, _, _ = socket.recv_fds(control, 1, 1)
+    if not message:
+        raise OSError("nobody asks any more")
+    os.write(taken, b".")
+    os.close(taken)
+    control.close()
+    os.dup2(descriptors[0], 0)
+    os.dup2(descriptors[0], 1)
+    os.close(descriptors[0])
 
 
 def _end_with_parent(parent: int) -> None:

@@ -1486,7 +1486,7 @@ def test_a_file_is_read_once(folder: Path):
         ("/etc/passwd", "reference-outside"),
         ("link.stl", "reference-outside"),
         ("file:///etc/passwd", "reference-outside"),
-        ("https://example.com/part.stl", "reference-scheme"),
+        ("https://example.com/part.stl", "reference-network"),
         ("//host/share/part.stl", "reference-network"),
         ("..\\secret\\part.stl", "reference-syntax"),
         ("sub", "reference-missing"),

@@ -145,9 +145,15 @@ def test_a_root_that_is_itself_a_link_is_followed(disk, tmp_path):
 @pytest.mark.parametrize(
     ("reference", "code", "words"),
     [
-        ("http://a.example/x.stl", "reference-scheme", "http is an unknown scheme"),
-        ("https://a.example/x.stl", "reference-scheme", "Copy the file and use"),
-        ("ftp://table/x.stl", "reference-scheme", "one of package, model, file"),
+        ("http://a.example/x.stl", "reference-network", "nothing is fetched"),
+        ("https://a.example/x.stl", "reference-network", "Download the file"),
+        (
+            "https://fuel.gazebosim.org/1.0/openrobotics/models/Cart's",
+            "reference-network",
+            "Cart'\"'\"'s'. Refer to it as model://",
+        ),
+        ("gopher://a/x.stl", "reference-scheme", "gopher is an unknown scheme"),
+        ("blob://table/x.stl", "reference-scheme", "one of package, model, file"),
         ("model://table", "reference-package", "Write model://name/path"),
         ("//server/share/x.stl", "reference-network", "Copy the file here."),
         ("\\\\server\\share\\x.stl", "reference-network", "is on another machine"),

@@ -36,7 +36,7 @@ def diagnosed(path: Path) -> list[str]:
     [
         ("../secret.usda", "reference-outside"),
         ("{folder}/secret.usda", "reference-outside"),
-        ("https://example.org/a.usda", "reference-scheme"),
+        ("https://example.org/a.usda", "reference-network"),
         ("omniverse://server/a.usda", "reference-scheme"),
         ("missing.usda", "reference-missing"),
         ("box.usdz[../../secret.usda]", "reference-syntax"),
@@ -165,10 +165,31 @@ def test_faults_say_where(tmp_path: Path, ending: str) -> None:
         registry.read(path)
     places = [each.place for each in caught.value.diagnostics]
     found = {place.part: place.line for place in places if place.part}
-    lines = {"/cell/ball": 14, "/cell/box": 20, "/cell/in/far": 24}
-    assert found == (lines if ending == "usda" else dict.fromkeys(lines, 0))
-    at = "a.usda:20" if ending == "usda" else "a.usdc"
+    lines = {"/cell/ball": 16, "/cell/box": 22}
+    if ending == "usdc":
+        lines = dict.fromkeys(lines, 0)
+    assert found == {**lines, "/cell/in/far": 6}  # in the text of the other layer
+    at = "a.usda:22" if ending == "usda" else "a.usdc"
     assert f"{at} </cell/box>: error[bad-number]" in str(caught.value)
+    far = next(place for place in places if place.part == "/cell/in/far")
+    assert far.path == str(tmp_path / "inner.usda")
+
+
+def test_lines_of_attributes_in_layers_below(tmp_path: Path) -> None:
+    (tmp_path / "base.usda").write_text(arm_text())
+    text = '#usda 1.0\n(\n    defaultPrim = "World"\n    subLayers = [@base.usda@]\n)\n'
+    path = tmp_path / "top.usda"
+    path.write_text(text)
+    before = arm_text().splitlines()
+    number = next(
+        k for k, line in enumerate(before) if "float physics:mass = 3" in line
+    )
+    before[number] = before[number].replace("3", "nan")
+    (tmp_path / "base.usda").write_text("\n".join(before))
+    with pytest.raises(FormatError) as caught:
+        registry.read(path)
+    first = caught.value.diagnostics[0].place
+    assert (first.path, first.line) == (str(tmp_path / "base.usda"), number + 1)
 
 
 def test_without_the_library_it_says_what_to_install(

@@ -490,7 +490,8 @@ def test_the_stage_is_as_the_library_parses_it(tmp_path: Path) -> None:
     from armillary.formats.usd.scene import StagePrims
 
     report = Report()
-    record = stage_record(str(path), ReadOptions().roots, {}, report)
+    data = path.read_bytes()
+    record = stage_record(data, str(path), ReadOptions().roots, {}, report)
     joints = {j.name: j for j in read_joints(StagePrims(record, str(path), report))}
     ours = joints["slide"].points[0].position
     assert ours == pytest.approx(tuple(slide.localPose0Position), abs=1e-6)

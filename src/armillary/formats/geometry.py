@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 from armillary.errors import ModelError, quote
 from armillary.formats.diagnostic import Diagnostic, Place, Report
 from armillary.formats.elements import Elements, all_numbers
+from armillary.formats.mesh.words import split_reference
 from armillary.formats.paths import Roots
 from armillary.formats.xml import Element
 from armillary.limits import URDF_MISSING
@@ -146,6 +147,7 @@ class MeshFinder:
 
         base: The folder of the file that refers to it.
         """
+        file, _ = split_reference(file)
         key = file, base
         if key in self._found:
             return self._found[key]

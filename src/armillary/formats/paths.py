@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -32,6 +33,10 @@ _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 _DRIVE: Final = re.compile(r"[A-Za-z]:")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _SCHEMES: Final = ("package", "model", "file")
+_NETWORK: Final = ("http", "https", "ftp")
+_FUEL: Final = re.compile(
+    r"(?i:https?)://(?:fuel|app)\.(?:gazebosim|ignitionrobotics)\.org/"
+)
 _NO_NAMES: Final = ("", ".", "..")
 
 
@@ -189,6 +194,12 @@ class Roots:
             allowed.update(further)
         elif name == "file":
             candidates = [Path(_local_path(reference, tail))]
+        elif name in _NETWORK:
+            raise refusal(
+                "reference-network",
+                f"{quote(reference)} is on the network, and nothing is fetched",
+                _how_to_fetch(reference),
+            )
         else:
             raise refusal(
                 "reference-scheme",
@@ -262,6 +273,16 @@ def _first_allowed(
         f"{quote(reference)} leads to {_shown((barred or outside)[0])}, "
         "outside of the folders that may be read",
         f"If it is trusted to be there, allow its folder: folders=[{folder}].",
+    )
+
+
+def _how_to_fetch(uri: str) -> str:
+    """Return how to bring a file here that is on the network."""
+    if not _FUEL.match(uri):
+        return "Download the file, and refer to it by its path."
+    return (
+        f"Run: gz fuel download -u {shlex.quote(uri)}. Refer to it as "
+        "model://name/..., and give its folder: packages={'name': ...}."
     )
 
 

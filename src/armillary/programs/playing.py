@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -141,19 +142,23 @@ def played_of(timeline: Cycle, rate: float, beside: Sequence[Cycle]) -> PlayedMo
     times = np.unique([*sample_times(timeline.duration, rate).tolist(), *changes])
     every = (timeline, *beside)
     end = max(SHORTEST, *(each.duration for each in every))
-    charts = [
-        Chart(
-            end=end,
-            steps=tuple(_steps(each)),
-            signals=tuple(_signals(each)),
-            marks=each.marks(),
-            title=f"{each.cell.name}, {each.duration:.3f} s",
+
+    @functools.cache
+    def charts() -> tuple[Chart, ...]:
+        return tuple(
+            Chart(
+                end=end,
+                steps=tuple(_steps(each)),
+                signals=tuple(_signals(each)),
+                marks=each.marks(),
+                title=f"{each.cell.name}, {each.duration:.3f} s",
+            )
+            for each in every
         )
-        for each in every
-    ]
+
     return PlayedMotion(
         times,
         lambda k: recording.state(float(times[k])),
         absent=lambda k: recording.absent(float(times[k])),
-        charts=tuple(charts),
+        make_charts=charts,
     )

@@ -95,14 +95,19 @@ class PlayedMotion:
         state: From the number of an instant to the state.
         obstacles: What was avoided, if the motion is that of a controller.
         absent: From the number of an instant to the manipulators that are not there.
-        charts: What is shown below the scene; the first one is of this motion.
+        make_charts: Makes `charts`, which takes far longer than the states.
     """
 
     times: Array
     state: Callable[[int], State]
     obstacles: MovingObstacles = NOTHING
     absent: Callable[[int], frozenset[str]] = lambda k: frozenset()
-    charts: tuple[Chart, ...] = ()
+    make_charts: Callable[[], tuple[Chart, ...]] = tuple[Chart, ...]
+
+    @property
+    def charts(self) -> tuple[Chart, ...]:
+        """Return what is shown below the scene; the first one is of this motion."""
+        return self.make_charts()
 
     def at(self, time: float) -> State:
         """Return the state at the last instant that is not after a time."""

@@ -96,7 +96,9 @@ class _ColladaScene:
             self._count_nodes(scene)  # before any is followed
         metres = np.diag([*[_metres(root)] * 3, 1.0])
         for scene in scenes:
-            for geometry, matrix in self._shown(scene, metres):
+            for geometry, matrix, name in self._shown(scene, metres, ""):
+                if not self._surface.takes(name):
+                    continue
                 if not (np.abs(matrix) <= LARGEST).all():
                     message = "the pose of a node is not finite, or too far away"
                     raise fault(geometry.place, "bad-number", message)
@@ -113,8 +115,19 @@ class _ColladaScene:
 
     # Nodes.
 
-    def _shown(self, node: Element, above: Array) -> Iterator[tuple[Element, Array]]:
-        """Yield the geometries in a node, and the pose and scale of each, (4, 4)."""
+    def _shown(
+        self, node: Element, above: Array, name: str
+    ) -> Iterator[tuple[Element, Array, str]]:
+        """Yield the geometries in a node, and the pose and scale of each, (4, 4).
+
+        With each comes the name of the nearest node that has one, by which SDF names
+        parts, too.
+
+        name: Of the node above.
+        """
+        if node.name == "node":
+            named = node.attributes
+            name = named.get("name", "") or named.get("id", "") or name
         # Transforms of a node are multiplied in their order, and come before what it
         # shows, wherever they are.
         matrix = above
@@ -124,11 +137,12 @@ class _ColladaScene:
         for child in node.children:
             match child.name:
                 case "node":
-                    yield from self._shown(child, matrix)
+                    yield from self._shown(child, matrix, name)
                 case "instance_node":
-                    yield from self._shown(self._find(child, "url", "node"), matrix)
+                    there = self._find(child, "url", "node")
+                    yield from self._shown(there, matrix, name)
                 case "instance_geometry":
-                    yield self._find(child, "url", "geometry"), matrix
+                    yield self._find(child, "url", "geometry"), matrix, name
                 case _:
                     pass
 

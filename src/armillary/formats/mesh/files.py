@@ -90,7 +90,7 @@ class MeshFiles:
         self._roots = roots or Roots()
         self._missing = missing
         self._size_cap = size_cap
-        self._read: dict[Path, MeshSurface] = {}
+        self._read: dict[tuple[Path, str], MeshSurface] = {}
         self._known_coarse: dict[Path, MeshPart | None] = {}
         self._stages: dict[Path, StageMeshes] = {}
         self._in_stages: dict[tuple[Path, str], MeshSurface] = {}
@@ -243,13 +243,14 @@ class MeshFiles:
             return None
         if path.suffix.lower() in STAGES:
             return self._of_stage(path, inside)
-        if path not in self._read:
+        key = path, inside
+        if key not in self._read:
             from armillary.formats.mesh.read import read_surface  # for all kinds
 
-            self._read[path] = read_surface(
-                path, roots=self._roots, report=self._report
+            self._read[key] = read_surface(
+                path, roots=self._roots, report=self._report, part=inside
             )
-        return self._read[path]
+        return self._read[key]
 
     def _of_stage(self, path: Path, inside: str) -> MeshSurface:
         """Return the meshes in a prim of a stage of USD."""

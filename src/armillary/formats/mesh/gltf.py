@@ -79,9 +79,11 @@ class _Primitive(_Json):
 
 class _Mesh(_Json):
     primitives: list[_Primitive]
+    name: str = ""
 
 
 class _Node(_Json):
+    name: str = ""
     mesh: Index | None = None
     children: list[Index] = field(default_factory=list[int])
     matrix: Annotated[list[float], Meta(min_length=16, max_length=16)] | None = None
@@ -441,7 +443,9 @@ class _GltfScene:
                 message = f"the pose of node {number} is not finite, or too far away"
                 raise self._fault("bad-number", message)
             if node.mesh is not None:
-                yield node.mesh, matrix
+                shown = self._entry(document.meshes, node.mesh, "mesh")
+                if self._surface.takes(node.name or shown.name):
+                    yield node.mesh, matrix
             waiting += [(child, matrix) for child in node.children]
 
     def _matrix(self, node: _Node, number: int) -> npt.NDArray[np.float64]:

@@ -21,7 +21,7 @@ from armillary.limits import OBJ_LIBRARIES, OBJ_MATERIALS
 
 __all__ = ["read_obj"]
 
-# Normals, groups, points, lines and looks without a colour.
+# Normals, groups (but for parts), points, lines and looks without a colour.
 UNUSED: Final = frozenset(
     b"vt vn vp g o s mg usemap maplib bevel c_interp d_interp lod shadow_obj trace_obj "
     b"p l".split()
@@ -52,16 +52,18 @@ def read_obj(
     Raises:
         FormatError: The file is faulty, or holds curved surfaces.
     """
-    reader = _ObjReader(surface.path, _Looks(open_beside, open_image, surface.budget))
+    reader = _ObjReader(surface, _Looks(open_beside, open_image, surface.budget))
     reader.read(data)
-    reader.add_to(surface)
+    reader.add_to_surface()
 
 
 class _ObjReader:
     """Collect vertices, and polygons with their materials and places in images."""
 
-    def __init__(self, path: str, looks: _Looks) -> None:
-        self._path = path
+    def __init__(self, surface: MeshSurface, looks: _Looks) -> None:
+        self._surface = surface
+        self._is_meant = surface.takes()  # what has no name yet
+        self._path = surface.path
         self._looks = looks
         self._places = _Places()
         self._words: list[bytes] = []
@@ -85,6 +87,8 @@ class _ObjReader:
         line: Of the first.
         """
         if run.keyword == b"vt" and not self._looks.have_images:
+            return True
+        if run.keyword == b"f" and not self._is_meant:
             return True
         # The keyword begins each line, and each line has as many words as the others.
         words = run.text.replace(b"/", b" ").split()
@@ -125,6 +129,13 @@ class _ObjReader:
                     raise fault(place, "wrong-count", message)
                 self._words += rest[:3]
                 self._vertex_lines.append(line)
+            case b"o" | b"g":  # the last one counts, with all its names or one of them
+                names = [b" ".join(rest), *rest]
+                self._is_meant = self._surface.takes(
+                    *(each.decode("utf-8", "replace") for each in names)
+                )
+            case b"f" | b"fo" if not self._is_meant:
+                pass
             case b"f" | b"fo":
                 corners = _corners(rest, len(self._vertex_lines), place)
                 self._corners.extend(corners)
@@ -144,8 +155,8 @@ class _ObjReader:
             case _:
                 pass
 
-    def add_to(self, surface: MeshSurface) -> None:
-        """Add the polygons of each material to a surface.
+    def add_to_surface(self) -> None:
+        """Add the polygons of each material to the surface.
 
         Raises:
             FormatError: A number or a corner is faulty.
@@ -167,7 +178,7 @@ class _ObjReader:
             key = flat[is_of_these] * len(uv)
             key += in_image[is_of_these] % len(uv) if image else 0
             kept, renumbered = np.unique(key, return_inverse=True)
-            surface.add(
+            self._surface.add(
                 vertices[kept // len(uv)],
                 renumbered,
                 count[chosen],

@@ -12,6 +12,7 @@ from armillary.errors import FormatError, quote
 from armillary.formats.diagnostic import Budget, Diagnostic, Place, Report, fault
 from armillary.formats.foreign import foreign_start
 from armillary.formats.mesh.surface import MeshSurface
+from armillary.formats.mesh.words import split_part
 from armillary.formats.paths import Files, Roots
 from armillary.limits import FILE_SIZE
 from armillary.model.geometry.triangles import Triangles
@@ -73,6 +74,7 @@ def read_surface(
     roots: Files | None = None,
     report: Report | None = None,
     data: bytes | None = None,
+    part: str = "",
 ) -> MeshSurface:
     """Return what is in a mesh file.
 
@@ -82,9 +84,11 @@ def read_surface(
         report: Takes warnings and notes; its budget bounds the file, and each that it
             names.
         data: Its bytes, if they have been read.
+        part: Which part of it is meant, see `split_part`; by default all of it.
 
     Raises:
-        FormatError: The file is not there, too large, of another kind, or faulty.
+        FormatError: The file is not there, too large, of another kind, or faulty, or
+            has no such part.
     """
     name = os.fspath(path)
     ending = os.path.splitext(name)[1].lower()
@@ -95,7 +99,8 @@ def read_surface(
             f"{quote(ending)} is not a kind of mesh file that is read",
             hint=f"Save it as one of {', '.join(KINDS)}.",
         )
-    surface = MeshSurface(name, report or Report())
+    part, is_centred = split_part(part)
+    surface = MeshSurface(name, report or Report(), part)
     files = roots or Roots()
     beside = _Beside(name, files, surface.report)
     size_cap = surface.budget.most(FILE_SIZE)
@@ -142,6 +147,9 @@ def read_surface(
                 from armillary.formats.mesh.ac import read_ac
 
                 read_ac(data, surface)
+        surface.check_part()
+        if is_centred:
+            surface.centre()
     return surface
 
 

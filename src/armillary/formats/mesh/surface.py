@@ -8,7 +8,7 @@ from typing import NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import FormatError
+from armillary.errors import FormatError, quote
 from armillary.formats.diagnostic import Place, Report, fault
 from armillary.formats.mesh.images import Image, reason
 from armillary.formats.mesh.polygons import triangulate
@@ -47,16 +47,49 @@ class MeshSurface:
 
     path: The name of the file in messages.
     report: Takes notes of what is left out or doubtful.
+    part: The name of the part that is meant, empty for all of the file.
     budget: What this mesh may cost, by the limits of the report.
     """
 
-    def __init__(self, path: str, report: Report) -> None:
+    def __init__(self, path: str, report: Report, part: str = "") -> None:
         self.path = path
         self.report = report
+        self.part = part
+        self._names: dict[str, None] = {}
         self.budget = report.budget.renewed()
         self._parts: list[_SurfacePart] = []
         self._vertex_count = 0
         self._face_count = 0
+
+    def takes(self, *names: str) -> bool:
+        """Return whether to add what has these names in the file, or none."""
+        if self.part:
+            self._names.update(dict.fromkeys(filter(None, names)))
+        return not self.part or self.part in names
+
+    def check_part(self) -> None:
+        """Check that the file has the part that is meant.
+
+        Raises:
+            FormatError: It has none of that name.
+        """
+        if self.part and self.part not in self._names:
+            raise fault(
+                Place(self.path),
+                "reference-missing",
+                f"there is no part {quote(self.part)} in this file",
+                hint=self.report.hint(self.part, self._names),
+            )
+
+    def centre(self) -> None:
+        """Move everything so that the middle of its box is at the origin."""
+        corners = [each.vertices[each.faces.ravel()] for each in self._parts]
+        points = np.vstack([*corners, np.zeros((0, 3))])
+        if len(points):
+            middle = (points.min(axis=0) + points.max(axis=0)) / 2.0
+            self._parts = [
+                each._replace(vertices=each.vertices - middle) for each in self._parts
+            ]
 
     def check_counts(
         self, vertices: int, faces: int, place: Place, *, parts: int = 0

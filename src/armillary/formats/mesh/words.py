@@ -15,16 +15,23 @@ from armillary.errors import quote
 from armillary.formats.diagnostic import Place, fault
 
 __all__ = [
+    "PARTED",
     "STAGES",
     "floats",
+    "joined_reference",
     "place_of_word",
     "shown",
+    "split_part",
     "split_reference",
     "whole_numbers",
 ]
 
 STAGES: Final = (".usd", ".usda", ".usdc", ".usdz")
 """Endings of stages of USD, which hold many meshes."""
+
+PARTED: Final = (".dae", ".obj", ".glb", ".gltf")
+"""Endings of meshes whose parts have names."""
+CENTRED: Final = "centre"
 
 DTYPES: Final = {float: np.float64, int: np.int64}
 MOST: Final = {float: math.inf, int: 1 << 63}
@@ -96,8 +103,27 @@ def _is_number(word: bytes, kind: type[float]) -> bool:
 
 
 def split_reference(reference: str) -> tuple[str, str]:
-    """Return the file of a reference, and which prim of a stage it names, if any."""
-    file, mark, inside = reference.rpartition("#")
-    if mark and os.path.splitext(file)[1].lower() in STAGES:
-        return file, inside
+    """Return the file of a reference, and what it names in that, if anything.
+
+    That is a prim of a stage, or a part of another mesh, see `split_part`.
+    """
+    for at, letter in enumerate(reference):
+        ending = os.path.splitext(reference[:at])[1] if letter == "#" else ""
+        if ending.lower() in (*STAGES, *PARTED):
+            return reference[:at], reference[at + 1 :]
     return reference, ""
+
+
+def split_part(inside: str) -> tuple[str, bool]:
+    """Return the name of a part of a mesh, and whether it is moved to the origin.
+
+    `wheel.dae#tyre` is the part `tyre`, `wheel.dae#tyre|centre` the same with the
+    middle of its box at the origin.
+    """
+    name, mark, rest = inside.rpartition("|")
+    return (name, True) if mark and rest == CENTRED else (inside, False)
+
+
+def joined_reference(file: str, part: str, *, centred: bool = False) -> str:
+    """Return the reference that `split_reference` and `split_part` take apart."""
+    return f"{file}#{part}|{CENTRED}" if centred else f"{file}#{part}"

@@ -156,6 +156,11 @@ ELEMENTS: Final = Elements[Report](
         makes=Mesh,
     ),
     ElementTable(
+        "submesh",
+        _child("name", TEXT, default=""),
+        _child("center", BOOL, default=False),
+    ),
+    ElementTable(
         "plane",
         _child("normal", _THREE, default=(0.0, 0.0, 1.0)),
         _child("size", numbers(2), default=(1.0, 1.0)),

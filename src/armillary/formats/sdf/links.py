@@ -18,6 +18,7 @@ from armillary.formats.geometry import (
 )
 from armillary.formats.inertia import placed_inertia, possible_inertia
 from armillary.formats.mesh.files import MeshFiles
+from armillary.formats.mesh.words import PARTED, joined_reference
 from armillary.formats.numbers import has_direction
 from armillary.formats.sdf.elements import ELEMENTS, read_pose
 from armillary.formats.sdf.files import SdfFile, SdfFiles
@@ -267,10 +268,18 @@ class LinkReader:
         return ShapeElement(shape, relative_to, element.place, density)
 
     def _mesh_file(self, file: str, element: Element) -> str:
-        if element.children_named("submesh"):
-            what = "that only a <submesh> of a mesh is meant, which is whole here"
+        found = self._files.mesh(file.strip(), self._file, element.place)
+        submesh = element.first_child("submesh", self._tolerant)
+        if submesh is None:
+            return found
+        fields = ELEMENTS.read(submesh, self._tolerant)
+        if not found.lower().endswith(PARTED):
+            what = "that only a <submesh> of a mesh is meant, whose file has no names"
             self._report.unsupported.add(what, element.place)
-        return self._files.mesh(file.strip(), self._file, element.place)
+            return found
+        if not fields["name"]:
+            return found
+        return joined_reference(found, fields["name"], centred=fields["center"])
 
     def _plane(self, element: Element, looks: Looks) -> Shape | None:
         """Return the half space of a collision, the rectangle that is seen."""

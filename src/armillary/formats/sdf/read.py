@@ -47,7 +47,7 @@ FOREIGN: Final = {
         *("script", "shader", "render_order", "lighting", "specular", "shininess"),
         *("emissive", "double_sided", "pbr"),
     ),
-    "mesh": ("optimization", "convex_decomposition", "submesh"),
+    "mesh": ("optimization", "convex_decomposition"),
 }
 DOUBTFUL: Final = ("state", "population")
 """What moves or adds models when Gazebo runs a world."""

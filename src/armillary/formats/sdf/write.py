@@ -11,6 +11,7 @@ from armillary.formats.diagnostic import NOWHERE, Report
 from armillary.formats.features import ALL, FEATURES, Held, fields_of, report_losses
 from armillary.formats.inertia import central_inertia
 from armillary.formats.joint_axis import HELD_BY_LINES
+from armillary.formats.mesh.words import PARTED, split_part, split_reference
 from armillary.formats.names import FreeNames
 from armillary.formats.open_loops import report_open_loops
 from armillary.formats.planar_loops import with_pins
@@ -31,7 +32,7 @@ from armillary.model.loops.loop import Closure, Rod
 from armillary.model.manipulator import Manipulator
 from armillary.model.mount import WORLD, Mount
 from armillary.model.shape import Shape
-from armillary.model.shapes import Cone, HalfSpace
+from armillary.model.shapes import Cone, HalfSpace, Mesh
 from armillary.model.workcell import DEFAULT_RULES, Workcell
 from armillary.spatial.pose import IDENTITY, Pose
 
@@ -348,6 +349,12 @@ class _SdfWriter:
         """Return the element of a shape; None if SDF has no such one."""
         if isinstance(shape, HalfSpace) and kind == "collision":
             return ELEMENTS.write("plane")
+        if isinstance(shape, Mesh):
+            file, inside = split_reference(shape.file)
+            if file.lower().endswith(PARTED) and inside:
+                name, center = split_part(inside)
+                part = ELEMENTS.write("submesh", name=name, center=center)
+                return ELEMENTS.write("mesh", shape, part, file=file)
         if isinstance(shape, Cone) and shape.top != 0.0:
             return None
         return ELEMENTS.of(shape) if type(shape) in SHAPES.values() else None

@@ -14,13 +14,15 @@ import math
 import os
 import runpy
 import sys
-from collections.abc import Callable, Iterator
-from typing import Any, cast
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Any, NamedTuple, cast
 
 os.environ["PXR_WORK_THREAD_LIMIT"] = "1"  # threads could not be started
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 # pxr is imported where it is known to be there; it has no types.
+Gf: Any = importlib.import_module("pxr.Gf")
 Sdf: Any = importlib.import_module("pxr.Sdf")
 Tf: Any = importlib.import_module("pxr.Tf")
 Usd: Any = importlib.import_module("pxr.Usd")
@@ -42,6 +44,10 @@ ATTRIBUTES = (
 """What names of attributes begin with that are passed on, where they are authored."""
 LINKS = ("physics", "physx", "newton", "coll")
 """The same of relationships."""
+OF_JOINTS = ("physics:axis", "physics:lowerLimit", "physics:upperLimit")
+"""Attributes of joints that are passed on where they are not authored, too."""
+
+QUATERNIONS = (Gf.Quatd, Gf.Quatf, Gf.Quath)
 
 SHAPES = {
     "Cube": ("size",),
@@ -124,11 +130,13 @@ def plain(value: Any) -> Any:
         return value
     if isinstance(value, Sdf.AssetPath):
         return value.path
-    if hasattr(value, "GetReal"):
-        imaginary = value.GetImaginary()
-        return [float(value.GetReal()), *(float(each) for each in imaginary)]
+    if isinstance(value, QUATERNIONS):
+        return [value.real, *value.imaginary]
     try:
-        return [plain(each) for each in value][:1000]
+        return [
+            each if isinstance(each, float) else plain(each)
+            for each in islice(value, 1000)
+        ]
     except TypeError:
         return None
 
@@ -138,11 +146,24 @@ def got(attribute: Any) -> Any:
     return attribute.Get(FIRST) if attribute else None
 
 
-def is_never_visible(image: Any) -> bool:
+def is_never_visible(prim: Any) -> bool:
     """Return whether a prim is hidden at all times; parts may appear later."""
-    attribute = image.GetVisibilityAttr()
-    times = attribute.GetTimeSamples() if attribute else ()
+    attribute = prim.GetAttribute("visibility")
+    times = attribute.GetTimeSamples()
     return all(attribute.Get(time) == "invisible" for time in times or (FIRST,))
+
+
+def is_text(layer: Any) -> bool:
+    """Return whether a layer is a file of text."""
+    return bool(layer.realPath) and layer.GetFileFormat().formatId == "usda"
+
+
+class PrimKind(NamedTuple):
+    """What all prims of a type are: to ask each prim takes longer than the rest."""
+
+    is_image: bool
+    is_placed: bool
+    is_drawn: bool
 
 
 def encoded(array: Any, kind: str) -> str:
@@ -155,10 +176,12 @@ def encoded(array: Any, kind: str) -> str:
 class StageReader:
     """All of a stage that is read, as plain data."""
 
-    def __init__(self, stage: Any, most: int) -> None:
+    def __init__(self, stage: Any, most: int, layers: Sequence[Any] = ()) -> None:
         self._stage = stage
         self._most = most
+        self._has_text = any(is_text(layer) for layer in layers[1:])
         self._poses = UsdGeom.XformCache(FIRST)
+        self._kinds: dict[str, PrimKind] = {}
         self._colours: dict[str, Any] = {}
 
     def record(self) -> dict[str, Any]:
@@ -174,77 +197,114 @@ class StageReader:
         }
 
     def _prims(self) -> Iterator[dict[str, Any]]:
-        # A stack of what is inherited: each prim is visited after its parent.
+        # What is inherited: each prim is visited after its parent.
         hidden: dict[str, tuple[bool, str]] = {}
+        shapes: list[tuple[Any, dict[str, Any]]] = []
         proxies = Usd.TraverseInstanceProxies()
         for count, prim in enumerate(Usd.PrimRange.Stage(self._stage, proxies)):
             if count >= self._most:
                 raise Refused("too-many-prims", f"more than {self._most} prims", "")
-            path = str(prim.GetPath())
-            above = hidden.get(path.rpartition("/")[0], (False, ""))
-            image = UsdGeom.Imageable(prim)
-            if image:
-                is_hidden = above[0] or is_never_visible(image)
-                purpose = image.GetPurposeAttr()
-                own = got(purpose) if purpose.HasAuthoredValue() else ""
-                above = is_hidden, own or above[1]
-            hidden[path] = above
-            yield self._prim(prim, path, is_hidden=above[0], purpose=above[1])
+            path = prim.GetPath().pathString
+            kind = self._kind(prim)
+            # What is not authored is not asked for: their names alone are cheaper.
+            names = prim.GetAuthoredPropertyNames()
+            is_hidden, purpose = hidden.get(path.rpartition("/")[0], (False, ""))
+            if kind.is_image:
+                if not is_hidden and "visibility" in names:
+                    is_hidden = is_never_visible(prim)
+                if "purpose" in names:
+                    purpose = got(prim.GetAttribute("purpose")) or purpose
+            hidden[path] = is_hidden, purpose
+            record = self._prim(prim, path, kind, names)
+            if self._has_text:
+                record["specs"] = list(self._specs(prim))
+            if record["type"] in SHAPES:
+                record["hidden"] = is_hidden
+                record["purpose"] = purpose
+                shapes.append((prim, record))
+            yield record
+        self._add_colours(shapes)
+
+    def _specs(self, prim: Any) -> Iterator[list[str]]:
+        """Yield where layers that are text have a prim, the strongest first."""
+        root = self._stage.GetRootLayer()
+        for spec in prim.GetPrimStack():
+            layer = spec.layer
+            if is_text(layer):
+                name = "" if layer == root else layer.realPath
+                yield [name, spec.path.StripAllVariantSelections().pathString]
+
+    def _kind(self, prim: Any) -> PrimKind:
+        name = prim.GetTypeName()
+        if name not in self._kinds:
+            self._kinds[name] = PrimKind(
+                is_image=prim.IsA(UsdGeom.Imageable),
+                is_placed=prim.IsA(UsdGeom.Xformable),
+                is_drawn=prim.IsA(UsdGeom.Gprim) or prim.IsA(UsdGeom.PointInstancer),
+            )
+        return self._kinds[name]
 
     def _prim(
-        self, prim: Any, path: str, *, is_hidden: bool, purpose: str
+        self, prim: Any, path: str, kind: PrimKind, names: list[str]
     ) -> dict[str, Any]:
-        kind = str(prim.GetTypeName())
-        record: dict[str, Any] = {"path": path, "type": kind}
+        type_name = str(prim.GetTypeName())
+        record: dict[str, Any] = {"path": path, "type": type_name}
         if prim.HasAuthoredDisplayName():
             record["name"] = str(prim.GetDisplayName())
         # Also those that this library does not know itself.
-        applied = prim.GetPrimTypeInfo().GetAppliedAPISchemas()
-        schemas = [str(each) for each in applied]
+        schemas = prim.GetPrimTypeInfo().GetAppliedAPISchemas()
         if schemas:
-            record["schemas"] = schemas
-        if UsdGeom.Xformable(prim):
-            matrix = self._poses.GetLocalToWorldTransform(prim)
-            record["pose"] = [float(matrix[k][j]) for j in range(3) for k in range(4)]
-        model_kind = str(Usd.ModelAPI(prim).GetKind())
+            record["schemas"] = [str(each) for each in schemas]
+        if kind.is_placed:
+            matrix: Any = memoryview(
+                self._poses.GetLocalToWorldTransform(prim)
+            ).tolist()
+            record["pose"] = [row[j] for j in range(3) for row in matrix]
+        model_kind = prim.GetMetadata("kind")
         if model_kind in {"component", "assembly"}:
             record["kind"] = model_kind
-        values, links = properties(prim, kind)
+        values, links = properties(prim, type_name, names)
         if links:
             record["targets"] = links
-        if kind in SHAPES:
-            record["hidden"] = is_hidden
-            record["purpose"] = purpose
-            self._add_shape(prim, kind, values, record)
-        if prim.IsA(UsdGeom.Gprim) or prim.IsA(UsdGeom.PointInstancer):
+        if type_name in SHAPES:
+            self._add_shape(prim, type_name, names, values, record)
+        if kind.is_drawn:
             record["drawn"] = True
         if values:
             record["values"] = values
         return record
 
     def _add_shape(
-        self, prim: Any, kind: str, values: dict[str, Any], record: dict[str, Any]
+        self,
+        prim: Any,
+        kind: str,
+        names: list[str],
+        values: dict[str, Any],
+        record: dict[str, Any],
     ) -> None:
         for name in SHAPES[kind]:
             values[name] = plain(got(prim.GetAttribute(name)))
         if kind == "Mesh":
-            points = UsdGeom.Mesh(prim).GetPointsAttr()
-            record["has_points"] = points.HasAuthoredValue()
+            points = prim.GetAttribute("points")
+            record["has_points"] = "points" in names and points.HasAuthoredValue()
             if values.get("physics:approximation", "") in {
                 "boundingCube",
                 "boundingSphere",
             }:
                 record["box"] = boxed(got(points))
-        colour = self._colour(prim)
-        if colour is not None:
-            record["colour"] = colour
 
-    def _colour(self, prim: Any) -> list[float] | None:
-        """Return the colour of a prim: of its bound material, or its own."""
-        binding: Any = UsdShade.MaterialBindingAPI(prim)
-        material = binding.ComputeBoundMaterial()[0]
+    def _add_colours(self, shapes: list[tuple[Any, dict[str, Any]]]) -> None:
+        """Add the colours of shapes: of their bound materials, or their own."""
+        prims = [prim for prim, _ in shapes]
+        bound = UsdShade.MaterialBindingAPI.ComputeBoundMaterials(prims)[0]
+        for (prim, record), material in zip(shapes, bound, strict=True):
+            colour = self._colour(prim, material)
+            if colour is not None:
+                record["colour"] = colour
+
+    def _colour(self, prim: Any, material: Any) -> list[float] | None:
         if material:
-            path = str(material.GetPath())
+            path = material.GetPath().pathString
             if path not in self._colours:
                 self._colours[path] = material_colour(material)
             if self._colours[path] is not None:
@@ -259,20 +319,24 @@ class StageReader:
         return [*plain(values[0]), float(opaque[0]) if opaque else 1.0]
 
 
-def properties(prim: Any, kind: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
-    """Return the attributes and relationships of a prim that are passed on."""
+def properties(
+    prim: Any, kind: str, names: list[str]
+) -> tuple[dict[str, Any], dict[str, list[str]]]:
+    """Return the attributes and relationships of a prim that are passed on.
+
+    names: Of all of its properties that are authored.
+    """
     values: dict[str, Any] = {}
     links: dict[str, list[str]] = {}
-    # Most properties are not passed on: their names alone are ten times cheaper.
-    for name in map(str, prim.GetAuthoredPropertyNames()):
+    for name in names:
         if name.startswith(ATTRIBUTES) and (found := prim.GetAttribute(name)):
-            values[name] = plain(got(found))
+            values[name] = plain(found.Get(FIRST))
         elif name.startswith(LINKS) and (found := prim.GetRelationship(name)):
-            links[name] = [str(target) for target in found.GetTargets()]
+            links[name] = [target.pathString for target in found.GetTargets()]
     if "Joint" in kind:
-        for name in ("axis", "lowerLimit", "upperLimit"):
-            attribute = prim.GetAttribute(f"physics:{name}")
-            values.setdefault(f"physics:{name}", plain(got(attribute)))
+        for name in OF_JOINTS:
+            if name not in values:
+                values[name] = plain(got(prim.GetAttribute(name)))
     return values, links
 
 
@@ -286,8 +350,10 @@ def material_colour(material: Any) -> list[float] | None:
     colour, opacity = None, 1.0
     for name in OF_MATERIALS:
         given = source.GetInput(name)
-        if given and not given.HasConnectedSource() and given.Get(FIRST) is not None:
-            colour = plain(given.Get(FIRST))
+        if not given or given.HasConnectedSource():
+            continue
+        colour = plain(given.Get(FIRST))
+        if colour is not None:
             break
     for name in OPACITY:
         given = source.GetInput(name)
@@ -404,7 +470,8 @@ def main() -> None:
         stage = composed(layers[0], request["variants"])
         if request["meshes"]:
             meshes(stage, ask, request["prims"])
-        answer(scene=StageReader(stage, request["prims"]).record())
+        reader = StageReader(stage, request["prims"], layers)
+        answer(scene=reader.record())
     except Refused as refusal:
         answer(error=list(refusal.args))
     except (Exception, RecursionError) as error:
@@ -449,5 +516,5 @@ if __name__ == "__main__":
     OF_CONFINED.update(runpy.run_path(sys.argv[1]))
     warmed()
     if sys.argv[2:] == ["serve"]:
-        OF_CONFINED["serve_forks"](main, idle=60.0)
+        OF_CONFINED["serve_forks"](main, prepare=warmed, idle=60.0)
     main()

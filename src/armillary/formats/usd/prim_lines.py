@@ -1,4 +1,4 @@
-"""The lines on which a layer of USD that is text declares its prims."""
+"""The lines on which a layer of USD that is text has its prims and attributes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,17 @@ START: Final = b"#usda"
 _TOKEN: Final = re.compile(
     r"""\"\"\".*?\"\"\"|\'\'\'.*?\'\'\'|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'"""
     r"""|@@@.*?@@@|@[^@\n]*@|\#[^\n]*|[{}()\n]"""
-    r"""|\b(?:def|over|class)\b[ \t]+(?:[A-Za-z_]\w*[ \t]+)?"(?P<name>\w+)\"""",
-    re.DOTALL,
+    r"""|\b(?:def|over|class)\b[ \t]+(?:[A-Za-z_]\w*[ \t]+)?"(?P<name>\w+)\""""
+    r"""|^[ \t]*+(?:(?:add|append|custom|delete|prepend|uniform|varying)[ \t]+)*+"""
+    r"""\w++(?:\[\])?[ \t]++(?P<property>[A-Za-z_][\w:]*+)[.\w]*+(?=[ \t]*=)""",
+    re.DOTALL | re.MULTILINE,
 )
 
 
 def prim_lines(data: bytes) -> dict[str, int]:
-    """Return the line of each prim that a layer declares, by its path.
+    """Return the line of each prim and attribute of a layer, by its path.
+
+    That of an attribute or a relationship is `/prim.name`.
 
     data: Of the file; one that is not text has none. Prims in variants are called as
         they are on the stage. Of a faulty file the lines may be wrong.
@@ -33,6 +37,9 @@ def prim_lines(data: bytes) -> dict[str, int]:
         if name is not None and round_open == 0:
             pending = f"{above[-1]}/{name}"
             found.setdefault(pending, line)
+        elif match["property"] is not None:
+            if round_open == 0 and above[-1]:
+                found.setdefault(f"{above[-1]}.{match['property']}", line)
         elif token == "(":
             round_open += 1
         elif token == ")":

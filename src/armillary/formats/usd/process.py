@@ -71,6 +71,8 @@ class PrimRecord(msgspec.Struct, frozen=True, kw_only=True):
         box: Ends of a box around a mesh and the radius about its middle.
         colour: Red, green, blue and opacity.
         drawn: Whether it is something to see.
+        specs: Layers that have it in their text, the strongest first, and its path
+            there; the file itself has no name. Empty where it is the only layer.
     """
 
     path: str
@@ -87,6 +89,7 @@ class PrimRecord(msgspec.Struct, frozen=True, kw_only=True):
     box: tuple[float, ...] = ()
     colour: tuple[float, ...] = ()
     drawn: bool = False
+    specs: tuple[tuple[str, str], ...] = ()
 
     @property
     def label(self) -> str:
@@ -103,6 +106,7 @@ class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
         up: The axis that points up, `Y` or `Z`.
         default: The path of the prim that others refer to.
         prims: In their order, parents first.
+        layers: The paths of the other files that it is composed of.
     """
 
     metres: float
@@ -110,6 +114,7 @@ class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
     up: str
     default: str
     prims: tuple[PrimRecord, ...]
+    layers: tuple[str, ...] = ()
 
 
 class MeshRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -156,11 +161,12 @@ class UsdAnswer(msgspec.Struct, kw_only=True):
 
 
 def stage_record(
-    path: str, roots: Roots, variants: Mapping[str, str], report: Report
+    data: bytes, path: str, roots: Roots, variants: Mapping[str, str], report: Report
 ) -> StageRecord:
     """Return what is in a file of USD and in those that it refers to.
 
     Args:
+        data: Its bytes.
         path: A plain file.
         roots: Folders that it may refer to.
         variants: Chosen variants by the names of their sets.
@@ -171,6 +177,7 @@ def stage_record(
             much time or memory.
     """
     files = _Layers(path, os.path.realpath(path), roots, report)
+    files.data = data
     return _asked(files, report, variants, meshes={}, with_meshes=False)
 
 
@@ -179,7 +186,7 @@ def stage_meshes(
 ) -> tuple[StageRecord, dict[str, MeshRecord]]:
     """Return what is in a file of USD, and its meshes by the paths of their prims.
 
-    Arguments and errors are those of `stage_record`.
+    Other arguments and errors are those of `stage_record`.
     """
     meshes: dict[str, MeshRecord] = {}
     with roots.on_disk(path) as (local, folders):
@@ -194,7 +201,7 @@ def stage_layers(
     """Return the other files that a file of USD is composed of.
 
     For each what names it, relative to the folder of the stage where that is a path,
-    where it is, and its bytes. Arguments and errors are those of `stage_record`.
+    where it is, and its bytes. Other arguments and errors are those of `stage_record`.
     """
     folder = os.path.dirname(path)
     with roots.on_disk(path) as (local, folders):
@@ -219,7 +226,8 @@ def _asked(
     path = files.path
     for answer, line in _answers(files, report, variants, with_meshes):
         if answer.scene is not None:
-            return answer.scene
+            layers = tuple(at for at in files.followed if at != files.real)
+            return msgspec.structs.replace(answer.scene, layers=layers)
         if answer.mesh:
             record = _decoded(line, MeshRecord, path, report.budget)
             meshes[answer.mesh] = cast(MeshRecord, record)
@@ -242,7 +250,7 @@ def _answers(
             hint="Install it: pip install armillary[usd].",
         )
     budget = report.budget
-    data = read_bytes(real)
+    data = files.data or read_bytes(real)
     check_package(data, path, budget)
     if not real.lower().endswith(STAGES):
         # The library tells formats by endings: it gets a copy with the right one.
@@ -351,6 +359,8 @@ class _Layers:
     def __init__(self, path: str, real: str, roots: Roots, report: Report) -> None:
         self.path, self.real = path, real
         self.copy = ""
+        self.data = b""
+        """Of the file, where it has been read already."""
         self.followed: dict[str, str] = {}
         """What names each file that is read, see `stage_layers`."""
         self._roots, self._report = roots, report

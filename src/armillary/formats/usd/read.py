@@ -56,7 +56,7 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
         FormatError: With all diagnostics, if the stage is faulty.
     """
     # The library reads the file itself, in a process of its own.
-    stage = stage_record(path, options.roots, options.arguments, report)
+    stage = stage_record(data, path, options.roots, options.arguments, report)
     scene = StagePrims(stage, path, report, data)
     cell = _StageReader(scene, path).cell()
     report.raise_if_errors()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, Final, NamedTuple, cast
 
@@ -11,8 +12,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import quote
+from armillary.errors import FormatError, quote
 from armillary.formats.diagnostic import Place, Report, Severity
+from armillary.formats.files import read_bytes
 from armillary.formats.usd.prim_lines import prim_lines
 from armillary.formats.usd.process import PrimRecord, StageRecord
 from armillary.spatial.pose import IDENTITY, Pose
@@ -26,6 +28,8 @@ Array = npt.NDArray[np.float64]
 Y_UP: Final = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
 """From axes of which y points up to those of which z does."""
 
+SEARCHED: Final = 1 << 22
+"""The largest size of another layer that is looked through for lines [bytes]."""
 LARGEST: Final = 1e12
 """Of numbers in poses [m]."""
 SHEAR: Final = 1e-5
@@ -127,7 +131,7 @@ class StagePrims:
     """The prims of a stage by their paths.
 
     path: The file, for messages.
-    data: Its bytes; of text, messages say the line of a prim.
+    data: Its bytes; of text, messages say the line of a prim or an attribute.
     """
 
     def __init__(
@@ -135,6 +139,8 @@ class StagePrims:
     ) -> None:
         self.place: Final = Place(path)
         self._data = data
+        self._layers = stage.layers
+        self._known_lines: dict[str, dict[str, int]] = {}
         self.report: Final = report
         self._values = {p.path: _AskedValues(p.values) for p in stage.prims if p.values}
         self.prims: Final = {
@@ -164,25 +170,41 @@ class StagePrims:
             path for path, prim in self.prims.items() if has_schema(prim, ROOT)
         }
 
-    @cached_property
-    def _lines(self) -> dict[str, int]:
-        return prim_lines(self._data)
+    def _lines(self, layer: str) -> dict[str, int]:
+        """Return the lines of a layer, none of one that is not looked through."""
+        if layer not in self._known_lines:
+            lines: dict[str, int] = {}
+            if not layer:
+                lines = prim_lines(self._data)
+            elif layer in self._layers:
+                with suppress(FormatError):
+                    lines = prim_lines(read_bytes(layer, SEARCHED))
+            self._known_lines[layer] = lines
+        return self._known_lines[layer]
 
-    def at(self, path: str) -> Place:
-        """Return the location of a prim.
+    def at(self, path: str, name: str = "") -> Place:
+        """Return the location of a prim, or of its attribute of a name.
 
-        Its line is where the file declares it, or else the nearest prim above: what
-        stands in other layers, or in one that is not text, has none.
+        Its line is that in the strongest layer that is text and has it, or else that
+        of the nearest prim above.
         """
-        line = next((self._lines[p] for p in self.above(path) if p in self._lines), 0)
-        return Place(self.place.path, line, part=path)
+        for each in self.above(path):
+            prim = self.prims.get(each)
+            specs = (prim.specs if prim is not None else ()) or (("", each),)
+            names = [f".{name}", ""] if name and each == path else [""]
+            for ending in names:
+                for layer, spec in specs:
+                    line = self._lines(layer).get(f"{spec}{ending}", 0)
+                    if line:
+                        return Place(layer or self.place.path, line, part=path)
+        return Place(self.place.path, 0, part=path)
 
     def report_unread(self) -> None:
         """Report the attributes of physics that nothing has asked for."""
         for path, values in self._values.items():
             for name in values.unread():
                 what = f"{quote(name)} of a {self.prims[path].type or 'prim'}"
-                self.report.unsupported.add(what, self.at(path), Severity.NOTE)
+                self.report.unsupported.add(what, self.at(path, name), Severity.NOTE)
 
     def _unit(self, name: str, value: float) -> float:
         if 1e-9 <= value <= 1e9:
@@ -313,7 +335,7 @@ class StagePrims:
 
     def _refuse(self, prim: PrimRecord, name: str, value: object) -> None:
         self.report.error(
-            self.at(prim.path),
+            self.at(prim.path, name),
             "bad-number",
             f"{name} of {prim.label} is {str(value)[:60]}",
             hint="Correct it in the stage.",
