@@ -103,8 +103,12 @@ class BroadPhase:
                 is_apart = rows[start : start + step] @ columns[:, start:] > 0.0
                 # NaN is near: it is not apart.
                 is_near = self._tested(start, start + step) > is_apart
-                one, other = np.divmod(np.flatnonzero(is_near), count - start)
-                found.append((one + start) * count + other + start)
+                at = np.flatnonzero(is_near)
+                if len(at):  # from i - start and j - start to i count + j
+                    at += (at // (count - start)) * start + start * (count + 1)
+                    found.append(at)
+        if not found:
+            return np.empty(0, np.int64)
         return np.sort(self.places[np.searchsorted(self.codes, np.concatenate(found))])
 
     def _tested(self, start: int, end: int) -> npt.NDArray[np.bool_]:
