@@ -97,7 +97,7 @@ class _Nearest(NamedTuple):
         reason: How each ends, as numbers of `Reason`, shape (count,).
         residual: What remains, shape (count, 2).
         rank: How good it is by its reason, shape (count,).
-        steps: The sum of squares of its steps from what it is to be near, shape (count,).
+        steps: Sums of squares of steps from what it is to be near, shape (count,).
     """
 
     q: Array

@@ -307,7 +307,8 @@ class MovingLinks:
 
         def made() -> tuple[int, ...]:
             bases = map(tree.base_link, self.released.bases)
-            every = {k for base in bases for k in tree.bases_among(tree.ancestors(base))}
+            above = (tree.bases_among(tree.ancestors(base)) for base in bases)
+            every = {k for some in above for k in some}
             return tuple(sorted(every.intersection(tree.movable)))
 
         # They depend on the links that bases are attached to.
