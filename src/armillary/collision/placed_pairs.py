@@ -33,7 +33,7 @@ from armillary.model.shapes import Sphere
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
 
-__all__ = ["Called", "PlacedPairs"]
+__all__ = ["Called", "PlacedPairs", "rounded_up"]
 
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
@@ -45,6 +45,12 @@ BLOCK: Final = 1 << 18
 
 AT_ORIGIN: Final = np.concatenate([np.eye(4), np.zeros((4, 4)), np.eye(4)[:, 3:]], 1)
 """What `Placed.whole` has of a link at the origin, whose centre is there, too."""
+
+
+def rounded_up(bound: float) -> float:
+    """Return a number that is not below a finite one, by one of four steps to 2^k."""
+    mantissa, exponent = math.frexp(bound)
+    return math.ldexp(math.ceil(8.0 * mantissa), exponent - 3)
 
 
 class Called(NamedTuple):
@@ -220,8 +226,7 @@ class PlacedPairs:
         It is rounded up to one of four steps to the next power of 2, so that it stays
         where bodies move a little.
         """
-        mantissa, exponent = math.frexp(float(self._reaches.max(initial=0.0)))
-        return math.ldexp(math.ceil(8.0 * mantissa), exponent - 3)
+        return rounded_up(float(self._reaches.max(initial=0.0)))
 
     @cached_property
     def _reaches(self) -> Array:

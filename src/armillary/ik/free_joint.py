@@ -161,7 +161,8 @@ class FreeJoint:
             near: What it is to be near, shape (n,) or (count, n).
         """
         found, shape = self._form_at(query, values), values.shape
-        rows, reason = np.arange(shape[0]), found.reason.reshape(shape)
+        rows: Whole = np.arange(shape[0], dtype=np.int64)
+        reason = found.reason.reshape(shape)
         q = found.q.reshape(*shape, -1)
         rank = RANKS[reason]
         steps = ((q - near[..., np.newaxis, :]) ** 2).sum(axis=2)
