@@ -117,12 +117,12 @@ class MovingLinks:
 
     def fixed_to(self, tree: Tree, link: int) -> FixedTo:
         """Return the moving link that a link is fixed to, and its pose in that."""
-        # Up to the nearest base that may move it is the same in all trees.
+        # Up to the nearest base it is the same in all trees.
         rows = self._rows
         known = self._fixed_below.get(link)
         if known is None:
-            movable = {tree.base_link(k) for k in tree.movable}
-            known = self._fixed_to(tree, link, IDENTITY, movable)
+            bases = {*map(tree.base_link, range(len(tree.bases)))}
+            known = self._fixed_to(tree, link, IDENTITY, bases)
             self._fixed_below[link] = known
         at, pose = known
         if at not in rows:
