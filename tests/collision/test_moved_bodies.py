@@ -123,6 +123,56 @@ def test_the_work_of_a_moved_box_does_not_grow_with_their_number() -> None:
     assert counts[1] < 3500
 
 
+def test_grips_answer_to_the_bit_as_in_a_cell_that_knows_no_other_state() -> None:
+    """What is carried moves, on others that are carried, and joints move between."""
+    cell, rng = scene(4), np.random.default_rng(3)
+
+    def answers(cell: arm.Cell, state: arm.State) -> list[np.ndarray]:
+        check = cell.collision(state)
+        each = [check(Q), check.clearance(Q), check.distances(Q), check.gradients(Q)]
+        contacts = [each.points for each in check.contacts(Q[0], within=0.3)]
+        return [*each, np.array([check(q) for q in Q[:4]]), np.array(contacts)]
+
+    def grip(state: arm.State, part: str, to: str) -> arm.State:
+        return state.attach(part, to, pose=random_pose(rng), replace=True)
+
+    state = cell.home
+    for step in range(9):
+        match step % 3:
+            case 0:  # one on the arm, which carries another
+                state = grip(grip(state, "box1", "l1"), "box2", "box1/body")
+            case 1:  # the same, elsewhere; and what carries the arm moves
+                state = grip(state, "box1", "l1").place("arm", random_pose(rng))
+            case _:
+                q = rng.uniform(-1.0, 1.0, 2)
+                state = grip(state.replace(q=q), "box2", "box1/body")
+                state = state.place("box3", random_pose(rng))
+        fresh = scene(4)
+        for here, there in zip(
+            answers(cell, state), answers(fresh, fresh.bind(state)), strict=True
+        ):
+            np.testing.assert_array_equal(here, there)
+
+
+def test_a_part_gripped_elsewhere_makes_few_records_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cell, rng = scene(3), np.random.default_rng(4)
+
+    def gripped() -> arm.State:
+        X = arm.Pose.from_rpy(*rng.uniform(-0.1, 0.1, 3), rng.uniform(0.0, 0.01, 3))
+        return cell.home.attach("box0", "l1", pose=X)
+
+    cell.collision(gripped())(Q[0])
+
+    def refuse(*given: object) -> None:
+        raise AssertionError("Most records are those of the last grip.")
+
+    monkeypatch.setattr(pair_records.PairRecords, "of", refuse)
+    for _ in range(3):
+        cell.collision(gripped())(Q[0])
+
+
 def test_another_part_in_the_grip_reads_no_shape_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -33,7 +33,7 @@ MOST_WHOLE: Final = 2048
 
 SIGNS: Final = np.array([1.0, 1.0, 1.0, -1.0])
 OTHERS: Final = [0, 1, 2, 3, 5, 4]
-FACTORS: Final = np.array([-2.0, -2.0, -2.0, -2.0, 1.0, 1.0], np.float32)
+FACTORS: Final = np.array([[-2.0]] * 4 + [[1.0]] * 2, np.float32)
 """What is summed up for s, and made of p, r, s, 1 for the other link of a pair."""
 
 
@@ -80,26 +80,35 @@ class BroadPhase:
         # one product of matrices for a block of links and those from it on. In float32
         # it loses digits, of coordinates from the middle; `s` allows for that.
         count = len(P)
-        rows = np.empty((count, 6))  # p, r, s, 1
-        radii = self.radii + 0.5 * min(max(within, 0.0), FARTHEST)
-        known = P if np.isfinite(P).all() else P[np.isfinite(P).all(axis=1)]
+        numbers = np.empty((6, count))  # p, r, s, 1
+        larger = 0.5 * min(max(within, 0.0), FARTHEST)
+        widest = self._widest + larger
         found: list[Indices] = []
         step = max(1, BLOCK // max(1, count))
         with np.errstate(invalid="ignore", over="ignore"):  # half spaces, NaN
-            middle = known.sum(axis=0) / max(1, len(known))
-            most = np.abs(known - middle).max(initial=0.0)
-            widest = radii[np.isfinite(radii)].max(initial=0.0)
-            rows[:, :3], rows[:, 3], rows[:, 5] = P - middle, radii, 1.0
+            total, known = P.sum(axis=0), P
+            if not np.isfinite(total).all():
+                known = P[np.isfinite(P).all(axis=1)]
+                total = known.sum(axis=0)
+            middle = total / max(1, len(known))
+            np.subtract(P.T, middle[:, np.newaxis], out=numbers[:3])
+            apart = numbers[:3] if known is P else known - middle
+            most = max(apart.max(initial=0.0), -apart.min(initial=0.0))
+            numbers[3], numbers[5] = self.radii + larger, 1.0
             lost = ROUNDING * (3.0 * most * most + widest * widest)
-            rows[:, 4] = rows[:, :4] ** 2 @ SIGNS - lost
-            rows = rows.astype(np.float32)
-            columns = (rows[:, OTHERS] * FACTORS).T  # -2 p, -2 r, 1, s
+            numbers[4] = SIGNS @ np.square(numbers[:4]) - lost
+            rounded = numbers.astype(np.float32)
+            rows, columns = rounded.T, rounded[OTHERS] * FACTORS  # -2 p, -2 r, 1, s
             for start in range(0, count, step):
                 is_apart = rows[start : start + step] @ columns[:, start:] > 0.0
                 # NaN is near: it is not apart.
                 is_near = self._tested(start, start + step) > is_apart
-                one, other = np.divmod(np.flatnonzero(is_near), count - start)
-                found.append((one + start) * count + other + start)
+                at = np.flatnonzero(is_near)
+                if len(at):  # from i - start and j - start to i count + j
+                    at += (at // (count - start)) * start + start * (count + 1)
+                    found.append(at)
+        if not found:
+            return np.empty(0, np.int64)
         return np.sort(self.places[np.searchsorted(self.codes, np.concatenate(found))])
 
     def _tested(self, start: int, end: int) -> npt.NDArray[np.bool_]:
@@ -107,6 +116,11 @@ class BroadPhase:
         if self.whole is not None:
             return self.whole[start:end, start:]
         return self._unpacked(start, end)[:, start:]
+
+    @cached_property
+    def _widest(self) -> float:
+        """Return the largest radius that is not infinite [m]."""
+        return float(self.radii[np.isfinite(self.radii)].max(initial=0.0))
 
     @cached_property
     def whole(self) -> npt.NDArray[np.bool_] | None:

@@ -14,7 +14,12 @@ import numpy.typing as npt
 
 from armillary.collision.columns import Room
 from armillary.collision.distance.sizes import numbers_of
-from armillary.collision.shape_pairs import LinkShape, Placed, ShapePairs
+from armillary.collision.shape_pairs import (
+    ROUNDING,
+    LinkShape,
+    Placed,
+    ShapePairs,
+)
 from armillary.kinematics.moving_links import FixedLinks, MovingLinks
 from armillary.kinematics.speed_bounds import SpeedBounds
 from armillary.model.cloud import Cloud
@@ -170,17 +175,16 @@ class CheckTables:
         )
 
     def replaced(
-        self, placed: Placed, bases: Array, are_changed: npt.NDArray[np.bool_]
+        self, placed: Placed, bases: Array, changed: Indices
     ) -> tuple[Placed, Indices]:
         """Return where shapes are after some bases moved, and which spheres moved.
 
         Args:
             placed: Where they were.
             bases: The poses of all bases in their moving links, shape (m, 4, 4).
-            are_changed: Which of the bases moved, shape (m,).
+            changed: Which of the bases moved, sorted; some may be there more than once.
         """
-        # The last one stands for none, which has the number -1.
-        which = np.flatnonzero(np.append(are_changed, False)[self._block_bases])
+        which = self._blocks_on(changed)
         if not len(which):
             return placed, which
         whole = self._with_blocks(placed.whole, bases, which)
@@ -214,6 +218,15 @@ class CheckTables:
         """Return the movable base that each block is on, or -1."""
         return np.concatenate([self.fixed.bases, self.fixed.bases[self._owners]])
 
+    def _blocks_on(self, bases: Indices) -> Indices:
+        """Return the blocks that are on some bases, sorted, shape (k,).
+
+        bases: The numbers of these, sorted; some may be there more than once.
+        """
+        if len(bases) and bases[0] == bases[-1]:  # as often, one base moves
+            return np.flatnonzero(self._block_bases == bases[0])
+        return np.flatnonzero(np.isin(self._block_bases, bases))
+
     @cached_property
     def _movable_blocks(self) -> Indices:
         return np.flatnonzero(self._block_bases >= 0)
@@ -235,6 +248,25 @@ class CheckTables:
     def spheres(self, placed: Placed) -> tuple[Indices, Array]:
         """Return the rows of links that spheres move with, and their centres there."""
         return self._sphere_rows, placed.spheres
+
+    def gaps_together(self, placed: Placed) -> Array:
+        """Return what the distances of shapes that move together are not below [m].
+
+        It is by the spheres around them, where no joint moves them; shape (k,).
+        """
+        a, b = self._shapes_together
+        p, q, radii = placed.centres[a], placed.centres[b], self.pairs.radii
+        both = radii[a] + radii[b]
+        apart = p - q
+        gaps: Array = np.sqrt(np.einsum("ij,ij->i", apart, apart)) - both
+        # A bound must not exceed the distance: it is lowered by its rounding.
+        size = np.abs(p).sum(axis=1) + np.abs(q).sum(axis=1) + both
+        return gaps - ROUNDING * size
+
+    @cached_property
+    def _shapes_together(self) -> Indices:
+        """Return both shapes of pairs that move together, shape (2, k)."""
+        return np.ascontiguousarray(self.pairs.pairs[self.together].T)
 
     @property
     def split(self) -> tuple[Indices, Indices, Indices]:

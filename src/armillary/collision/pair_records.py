@@ -190,11 +190,13 @@ class PairRecords:
             is_other = (self.placed.whole != now.whole).any(axis=(1, 2))
             spheres = np.flatnonzero(is_other)
         links = len(now.spheres) - len(now.rows)
-        shapes = spheres[np.searchsorted(spheres, links) :] - links
+        shapes = spheres[spheres.searchsorted(links) :] - links
         changes = self.question.places(pairs, spheres, shapes)
         if changes is None:
             return None
-        return replace(self, records=self.records.changed(changes), placed=now)
+        records = self.records.changed(changes)
+        key, largest = self.pose_key, self.largest
+        return PairRecords(self.question, records, now, key, largest, self.first)
 
 
 def records_of(question: PairQuestion, pairs: PlacedPairs) -> PairRecords:

@@ -33,7 +33,7 @@ from armillary.model.shapes import Sphere
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
 
-__all__ = ["Called", "PlacedPairs"]
+__all__ = ["Called", "PlacedPairs", "rounded_up"]
 
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
@@ -45,6 +45,12 @@ BLOCK: Final = 1 << 18
 
 AT_ORIGIN: Final = np.concatenate([np.eye(4), np.zeros((4, 4)), np.eye(4)[:, 3:]], 1)
 """What `Placed.whole` has of a link at the origin, whose centre is there, too."""
+
+
+def rounded_up(bound: float) -> float:
+    """Return a number that is not below a finite one, by one of four steps to 2^k."""
+    mantissa, exponent = math.frexp(bound)
+    return math.ldexp(math.ceil(8.0 * mantissa), exponent - 3)
 
 
 class Called(NamedTuple):
@@ -108,8 +114,9 @@ class PlacedPairs:
         # States differ from the last one in a few bodies; tables keep that.
         before: dict[str, Self] = kept(tables, "last placed", dict[str, Self])
         last = before.get("last")
-        now = last and last.moved(state)
-        if now is None:
+        if last is not None:
+            now = last.moved(state)
+        else:
             triangles = ExactMeshes.of(cell, tables, meshes) if exact else None
             moving = moving_links(cell)
             placed = tables.placed(moving, state.tree)
@@ -148,29 +155,33 @@ class PlacedPairs:
         """Return the pairs that these begin with, if those of obstacles follow."""
         return None
 
-    def moved(self, state: State) -> Self | None:
+    def moved(self, state: State) -> Self:
         """Return the same pairs in a state that attaches the same.
 
-        What does not depend on the bodies that moved is taken over. It is None where
-        bases are carried by others: then all is placed anew.
+        What does not depend on the bodies that moved is taken over.
         """
-        tree, before = state.tree, self.state.tree
-        if tree.carried_bases or before.carried_bases:
-            return None
-        bases = tree.base_matrices
-        changed = (bases != before.base_matrices).any(axis=(1, 2))
-        placed, which = self.tables.replaced(self.placed, bases, changed)
+        bases = self.moving.base_frames(state.tree)
+        # Each base has 16 numbers.
+        differ = np.flatnonzero(bases.ravel() != self._base_frames.ravel()) >> 4
+        placed, which = self.tables.replaced(self.placed, bases, differ)
         made = type(self)(self.tables, placed, self.moving, state, self.triangles)
         known = vars(made)
+        known["_base_frames"] = bases
         known["moved_from"] = self.placed, which
         if not self.tables.spheres(placed)[0][which].any():
-            # They stand in the world: how far others reach is as it was.
+            # They stand in the world: what moves is as it was.
             known["moving_centres"] = self.moving_centres
-            if state.q is self.state.q and made.pose_key == self.pose_key:
-                known["_reaches"] = reaches = self._reaches.copy()
-                links = which[: np.searchsorted(which, len(reaches))]
-                reaches[links] = self.tables.reaches(placed.spheres[links], links)
+        if state.q is self.state.q and made.pose_key == self.pose_key:
+            known["_poses_in_state"] = self._poses_in_state
+            known["_reaches"] = reaches = self._reaches.copy()
+            links = which[: which.searchsorted(len(reaches))]
+            reaches[links] = made._reaches_of(links)
         return made
+
+    @cached_property
+    def _base_frames(self) -> Array:
+        """Return where movable bases are, see `MovingLinks.base_frames`."""
+        return self.moving.base_frames(self.state.tree)
 
     @cached_property
     def moved_from(self) -> tuple[Placed, Indices] | None:
@@ -215,17 +226,21 @@ class PlacedPairs:
         It is rounded up to one of four steps to the next power of 2, so that it stays
         where bodies move a little.
         """
-        mantissa, exponent = math.frexp(float(self._reaches.max(initial=0.0)))
-        return math.ldexp(math.ceil(8.0 * mantissa), exponent - 3)
+        return rounded_up(float(self._reaches.max(initial=0.0)))
 
     @cached_property
     def _reaches(self) -> Array:
         """Return how far from the world's origin links are, shape (l,) [m]."""
-        count = len(self.tables.first) - 1
+        return self._reaches_of(np.arange(len(self.tables.first) - 1))
+
+    def _reaches_of(self, links: Indices) -> Array:
+        """Return the same of some links, by their numbers, shape (k,)."""
         rows, centres = self.tables.spheres(self.placed)
-        X = self._poses_in_state[0][rows[:count]]
-        centres = np.einsum("kij,kj->ki", X[:, :, :3], centres[:count]) + X[:, :, 3]
-        return self.tables.reaches(centres, slice(None, count))
+        rows, centres = rows[links], centres[links]
+        if rows.any():
+            X = self._poses_in_state[0][rows]
+            centres = np.einsum("kij,kj->ki", X[:, :, :3], centres) + X[:, :, 3]
+        return self.tables.reaches(centres, links)
 
     @cached_property
     def moving_centres(self) -> bytes:
@@ -240,7 +255,7 @@ class PlacedPairs:
         """Return what decides where moving links are, see `MovingLinks.pose_key`."""
         return self.moving.pose_key(self.state)
 
-    @property
+    @cached_property
     def _poses_in_state(self) -> Array:
         """Return the poses of moving links in the state, shape (1, f, 3, 4)."""
         q = self.state.q
@@ -453,10 +468,8 @@ class PlacedPairs:
             return True
 
         def made() -> bool:
-            together = self.tables.together
-            X, rows = self._poses_in_state, np.zeros_like(together)
-            least = self.bounds(X, rows, together).min()
-            return bool(least > max(margin, 0.0)) or self.constant > margin
+            gaps = self.tables.gaps_together(self.placed)
+            return bool(gaps.min() > max(margin, 0.0)) or self.constant > margin
 
         return kept(self, ("apart", margin), made)
 

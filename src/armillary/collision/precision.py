@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.placed_pairs import PlacedPairs
+from armillary.collision.placed_pairs import PlacedPairs, rounded_up
 from armillary.kinematics.moving_links import MovingLinks, poses_of_links
 from armillary.kinematics.speed_bounds import speeds_are_known
 from armillary.kinematics.state import State
@@ -106,8 +106,9 @@ def _precision(pairs: PlacedPairs) -> Precision:
     if not pairs.tables.are_formulas:
         return double
     tables = pairs.tables.extends or pairs.tables
-    key = pairs.pose_key, pairs.moving_centres
-    errors = kept_few(tables, "errors", key, lambda: _errors(pairs))
+    longest = _longest_levers(pairs)
+    key = pairs.pose_key, longest.tobytes()
+    errors = kept_few(tables, "errors", key, lambda: _errors(pairs, longest))
     if errors is None:
         return double
     most = 2.0 * extent
@@ -118,11 +119,32 @@ def _precision(pairs: PlacedPairs) -> Precision:
     rounding += 4.0 * (errors.position + most * errors.turn)
     if not rounding < COARSEST * extent:
         return double
+    # Rounded up it is the same of most grips, and so are the records that depend on it.
+    rounding = rounded_up(rounding)
     return Precision(np.dtype(np.float32), rounding, most, errors.most_q)
 
 
-def _errors(pairs: PlacedPairs) -> _Errors | None:
-    """Return the errors of a check in float32; None where speeds are not known."""
+def _longest_levers(pairs: PlacedPairs) -> Array:
+    """Return how far shapes reach from the origins of their moving links, (count,) [m].
+
+    It is -1 where a link has none; rounded up, so that it is the same of most grips.
+    """
+    # Of the shapes that move with one link, that with the longest lever moves farthest.
+    radii, placed = pairs.tables.pairs.radii, pairs.placed
+    finite = np.isfinite(radii) & (placed.rows > 0)
+    longest = np.full(pairs.moving.count, -1.0)
+    reach = np.linalg.norm(placed.centres[finite], axis=1) + radii[finite]
+    np.maximum.at(longest, placed.rows[finite], reach)
+    mantissas, exponents = np.frexp(longest)
+    rounded: Array = np.ldexp(np.ceil(8.0 * mantissas), exponents - 3)
+    return rounded
+
+
+def _errors(pairs: PlacedPairs, longest: Array) -> _Errors | None:
+    """Return the errors of a check in float32; None where speeds are not known.
+
+    longest: As `_longest_levers` returns it.
+    """
     moving, state = pairs.moving, pairs.state
     if not speeds_are_known(moving, state):
         return None
@@ -135,12 +157,6 @@ def _errors(pairs: PlacedPairs) -> _Errors | None:
     # (speed of its points) q eps: `speeds` bounds that for points within a lever of the
     # link's origin. The speed of the world, the other side of each row, is 0.
     speeds = pairs.speeds(-most_q, most_q)
-    radii, placed = pairs.tables.pairs.radii, pairs.placed
-    # Of the shapes that move with one link, that with the longest lever moves farthest.
-    finite = np.isfinite(radii) & (placed.rows > 0)
-    longest = np.full(moving.count, -1.0)
-    reach = np.linalg.norm(placed.centres[finite], axis=1) + radii[finite]
-    np.maximum.at(longest, placed.rows[finite], reach)
     rows = np.flatnonzero(longest >= 0.0)
     both = np.stack([rows, np.zeros_like(rows)], axis=1)
     levers = np.stack([longest[rows], np.zeros(len(rows))], axis=1)

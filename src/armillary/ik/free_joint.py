@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.ik.closed_forms.family import NotApplicable
 from armillary.ik.held_joints import HeldForm
-from armillary.ik.method import Candidates
+from armillary.ik.method import RANKS, Candidates, Reasons
 from armillary.ik.numeric import NumericSearch
 from armillary.ik.problem import IKProblem
 from armillary.ik.query import IKQuery
@@ -88,6 +88,32 @@ def _found(problem: IKProblem) -> FreeJoint | None:
     return None if found is None else FreeJoint(problem, found)
 
 
+@final
+class _Nearest(NamedTuple):
+    """One candidate for each target.
+
+    Attributes:
+        q: Joint positions [m or rad], shape (count, n).
+        reason: How each ends, as numbers of `Reason`, shape (count,).
+        residual: What remains, shape (count, 2).
+        rank: How good it is by its reason, shape (count,).
+        steps: Sums of squares of steps from what it is to be near, shape (count,).
+    """
+
+    q: Array
+    reason: Reasons
+    residual: Array
+    rank: Array
+    steps: Array
+
+    def improve(self, other: _Nearest) -> None:
+        """Write others over those that are worse."""
+        nearer = (other.rank == self.rank) & (other.steps < self.steps)
+        better = (other.rank < self.rank) | nearer
+        for mine, its in zip(self, other, strict=True):
+            mine[better] = its[better]
+
+
 class FreeJoint:
     """A joint that may be given, and the closed form of the others."""
 
@@ -112,25 +138,59 @@ class FreeJoint:
         low, high = self._ends
         values = np.tile(np.linspace(low, high, SOME), (len(query.targets), 1))
         if every:
-            return self._at(query, values, every=True)
+            return self._every_at(query, values)
         near = np.clip(query.wanted, *self._problem.finite_limits)
         query, spacing = query._replace(near=near), (high - low) / (SOME - 1)
-        found = self._at(query, values, every=False).nearest(near)
+        found = self._nearest(query, values, near)
         for _ in range(2):
-            centre = np.nan_to_num(found.q[:, 0, self._place, None])
+            centre = found.q[:, self._place, None].copy()
+            centre[np.isnan(centre)] = 0.0
             values = np.clip(centre + spacing * AROUND, low, high)
-            found = found.joined(self._at(query, values, every=False)).nearest(near)
+            found.improve(self._nearest(query, values, near))
             spacing /= FINER
-        return found
+        return Candidates(
+            q=found.q[:, None], reason=found.reason, residual=found.residual
+        )
 
-    def _at(self, query: IKQuery, values: Array, *, every: bool) -> Candidates:
-        """Return candidates for each target at its values, shape (count, V)."""
+    def _nearest(self, query: IKQuery, values: Array, near: Array) -> _Nearest:
+        """Return the best candidate for each target, as `Candidates.nearest` does.
+
+        Args:
+            query: The targets.
+            values: Those of the joint for each, shape (count, V).
+            near: What it is to be near, shape (n,) or (count, n).
+        """
+        found, shape = self._form_at(query, values), values.shape
+        rows: Whole = np.arange(shape[0], dtype=np.int64)
+        reason = found.reason.reshape(shape)
+        q = found.q.reshape(*shape, -1)
+        rank = RANKS[reason]
+        steps = ((q - near[..., np.newaxis, :]) ** 2).sum(axis=2)
+        steps[np.isnan(steps)] = 0.0
+        steps[rank > rank.min(axis=1, keepdims=True)] = np.inf
+        k = steps.argmin(axis=1)
+        return _Nearest(
+            q[rows, k],
+            reason[rows, k],
+            found.residual.reshape(*shape, 2)[rows, k],
+            rank[rows, k],
+            steps[rows, k],
+        )
+
+    def _form_at(
+        self, query: IKQuery, values: Array, *, every: bool = False
+    ) -> Candidates:
+        """Return what the closed form finds at values of the joint, row by row."""
         count, width = values.shape
         rows: Whole = np.repeat(np.arange(count, dtype=np.int64), width)
         held = np.ascontiguousarray(values).reshape(-1, 1)
-        found = self._form.candidates(query.at(rows, held=held), every=every)
+        return self._form.candidates(query.at(rows, held=held), every=every)
+
+    def _every_at(self, query: IKQuery, values: Array) -> Candidates:
+        """Return all candidates for each target at its values, shape (count, V)."""
+        found = self._form_at(query, values, every=True)
         return Candidates(
-            q=found.q.reshape(count, -1, found.q.shape[2]),
+            q=found.q.reshape(len(values), -1, found.q.shape[2]),
             reason=found.reason,
             residual=lambda: found.residual,
             doubt=ELBOW,
@@ -280,7 +340,7 @@ class FreeJoint:
     def _nodes(self, query: IKQuery, values: Array) -> tuple[Array, Truths]:
         """Return q (K, G, b, n) of all branches at values, and which succeed."""
         layers, width = values.shape
-        found = self._at(query, values, every=True)
+        found = self._every_at(query, values)
         n = found.q.shape[2]
         q, ok = found.q.reshape(layers * width, -1, n), found.success
         ok = ok.reshape(q.shape[:2])

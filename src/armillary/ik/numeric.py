@@ -185,12 +185,13 @@ class NumericSearch:
         if near is not None:
             return None
         found, rows = self._result(row, 1), target.reshape(1, -1)
-        is_missed = found.endings[0, 0] == NOT_FOUND
-        if is_missed and self.problem.out_of_reach(rows)[0]:  # as `_settle` finds first
-            reasons = np.array([OUT_OF_REACH], np.int8)
-        else:
+        reasons = found.endings[:, 0].astype(np.int8)
+        if reasons[0] == NOT_FOUND and self.problem.out_of_reach(rows)[0]:
+            reasons[0] = OUT_OF_REACH  # as `_settle` finds first
+        elif reasons[0] == NOT_FOUND:
             query = query_of(self.problem, target, explain=explain)
-            reasons = self._settle(found, rows, query, self._search(False), None)
+            search = self._search(False)
+            self._search_longer(found, reasons, rows, query, search, None)
         return Solution(_candidates(found, reasons), ())
 
     @cached_property
@@ -425,10 +426,24 @@ class NumericSearch:
         missed = np.flatnonzero((reasons == NOT_FOUND) | (reasons == TIMEOUT))
         far = self.problem.out_of_reach(rows[missed])
         reasons[missed[far]] = OUT_OF_REACH
-        left = missed[~far]
-        if not left.size:
-            return reasons
-        left = left[reasons[left] == NOT_FOUND]
+        if not far.all():
+            self._search_longer(found, reasons, rows, query, search, first)
+        return reasons
+
+    def _search_longer(
+        self,
+        found: SearchResult,
+        reasons: npt.NDArray[np.int8],
+        rows: Array,
+        query: IKQuery,
+        search: Run,
+        first: Array | None,
+    ) -> None:
+        """Search once more for what may be in reach, see `_settle`.
+
+        Reasons of targets that are missed are `NOT_FOUND` before.
+        """
+        left = np.flatnonzero(reasons == NOT_FOUND)
         if query.search_options is None and left.size:
             seeds = None if first is None else first[left]
             found.take(left, search(rows[left], self._plan(query, WHOLE), seeds=seeds))
@@ -438,7 +453,6 @@ class NumericSearch:
         limited = np.isfinite(upper - lower).any() or len(self.problem.rows)
         if query.explain and left.size and limited:
             self._explain(found, reasons, left, rows, query, search)
-        return reasons
 
     def _explain(
         self,

@@ -363,7 +363,8 @@ class IKProblem:
         ):
             if all(goal.position):
                 p = rows[:, POSE_SIZE * k + 3 : POSE_SIZE * k + 12 : 4]  # last column
-                far |= np.linalg.norm(p - centre, axis=1) > reach * (1.0 + ROUNDING)
+                apart = p - centre
+                far |= np.sqrt((apart * apart).sum(axis=1)) > reach * (1.0 + ROUNDING)
         return far
 
     def distinct(self, q: Array, apart: float) -> list[int]:

@@ -75,7 +75,7 @@ class PipelineRecords:
             ShapeError: The same.
         """
         pipeline = self.code.pipeline
-        changed = dict(self.tables)
+        changed: dict[str, npt.NDArray[Any]] = {}
         codes: list[tuple[str, Any]] = []
         for name, (rows, given) in tables.items():
             if not len(rows):

@@ -104,6 +104,7 @@ class MovingLinks:
             cell, [FrameRef(link, IDENTITY) for link in self.links]
         )
         self._rows = {link: row for row, link in enumerate(self.links)}
+        self._fixed_below: dict[int, tuple[int, Pose]] = {}
 
     @property
     def selection(self) -> Inputs:
@@ -116,12 +117,34 @@ class MovingLinks:
 
     def fixed_to(self, tree: Tree, link: int) -> FixedTo:
         """Return the moving link that a link is fixed to, and its pose in that."""
-        pose: Pose = IDENTITY
-        while link >= 0 and link not in self._rows:
+        # Up to the nearest base it is the same in all trees.
+        rows = self._rows
+        known = self._fixed_below.get(link)
+        if known is None:
+            bases = {*map(tree.base_link, range(len(tree.bases)))}
+            known = self._fixed_to(tree, link, IDENTITY, bases)
+            self._fixed_below[link] = known
+        at, pose = known
+        if at not in rows:
+            at, pose = self._fixed_to(tree, at, pose, set())
+        return FixedTo(rows[at], pose)
+
+    def _fixed_to(
+        self, tree: Tree, link: int, pose: Pose, ends: set[int]
+    ) -> tuple[int, Pose]:
+        """Return a link that carries another, and a pose that is fixed to that in it.
+
+        Args:
+            tree: What is attached to what.
+            link: The other link.
+            pose: In that.
+            ends: Links that end the way, as moving links do.
+        """
+        while link not in self._rows and link not in ends:
             inner = tree.links[link].joint.precursor
             pose = tree.placement(link) @ (pose if inner.is_identity else inner @ pose)
             link = tree.parents[link]
-        return FixedTo(self._rows[link], pose)
+        return link, pose
 
     def mounted(self, tree: Tree, manipulator: int) -> FixedTo:
         """Return the moving link that carries a base, and the base's pose in that."""
@@ -273,8 +296,7 @@ class MovingLinks:
         closed loops, by all positions; what else is in the cell does not count.
         """
         tree = state.tree
-        alike = tree.alike or tree
-        carriers = kept(alike, ("carriers", id(self)), lambda: self._carriers(alike))
+        carriers = self._carriers(tree)
         # Passive joints are on one branch or another, depending on q.
         passive = state.passive.tobytes()
         positions = state.q.tobytes() if passive else b""
@@ -282,9 +304,17 @@ class MovingLinks:
 
     def _carriers(self, tree: Tree) -> tuple[int, ...]:
         """Return the movable bases that carry moving links, in order."""
-        bases = map(tree.base_link, self.released.bases)
-        found = {k for base in bases for k in tree.bases_among(tree.ancestors(base))}
-        return tuple(sorted(found.intersection(tree.movable)))
+
+        def made() -> tuple[int, ...]:
+            bases = map(tree.base_link, self.released.bases)
+            above = (tree.bases_among(tree.ancestors(base)) for base in bases)
+            every = {k for some in above for k in some}
+            return tuple(sorted(every.intersection(tree.movable)))
+
+        # They depend on the links that bases are attached to.
+        carried = tree.carried_bases
+        attached = carried, tuple([tree.bases[k].frame.link for k in carried])
+        return kept_few(self, "carriers", attached, made)
 
     def records(self, state: State) -> dict[str, Mapping[str, Any]]:
         """Return the records of the tables in a state of the cell."""

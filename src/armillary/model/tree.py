@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple, Self
 
@@ -92,16 +92,22 @@ class Tree:
     def attached(self, changes: Mapping[int, Base]) -> Self:
         """Return the tree with the bases of some manipulators attached elsewhere."""
         bases = list(self.bases)
-        stays = True
+        stays = are_same_movable = True
         for k, base in changes.items():
-            stays = stays and _is_alike(bases[k], base)
+            before = bases[k]
+            stays = stays and _is_alike(before, base)
+            are_same_movable &= (before.mode == "fixed") == (base.mode == "fixed")
             bases[k] = base
         if not stays:
             parents = list(self.parents)
             for k, base in changes.items():
                 parents[self.base_link(k)] = base.frame.link
-            made = tuple(bases), tuple(parents)
-            return replace(self, bases=made[0], parents=made[1], alike=None)
+            made = type(self)(
+                self.cell, tuple(bases), tuple(parents), self.drives, self.base_of
+            )
+            if are_same_movable:
+                vars(made)["movable"] = self.movable
+            return made
         # Bases only move: the links and what carries them are the same.
         alike, kept = self.alike or self, (self.parents, self.drives, self.base_of)
         return type(self)(self.cell, tuple(bases), *kept, alike)
