@@ -27,7 +27,7 @@ from armillary.collision.untested import warn_of_untested
 from armillary.errors import ModelError, ShapeError
 from armillary.forks import IMPORT_LOCK
 from armillary.kernel import Kernel
-from armillary.kernel.arguments import FLOAT64, broadcast
+from armillary.kernel.arguments import FLOAT64, broadcast, dtype_of, is_on_gpu
 from armillary.kernel.pipeline_records import PipelineRecords
 from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.placement import base_names
@@ -240,7 +240,7 @@ class CollisionCheck:
         free: where `q` has NaN, or a loop cannot be closed.
 
         Args:
-            q: Joint positions [m or rad], shape (..., n).
+            q: Joint positions [m or rad], shape (..., n); on a GPU answers are, too.
 
         Returns:
             Truths, shape (...).
@@ -252,6 +252,8 @@ class CollisionCheck:
         verdict = self._verdict_of_one(q)
         if verdict is not None:
             return verdict
+        if is_on_gpu(q):
+            return self._on_gpu("touching", q)
         (Q,), batch = self._rows(q=q)
         return self._are_touching(Q).reshape(batch)
 
@@ -283,7 +285,6 @@ class CollisionCheck:
         (Q,), batch = self._rows(q=q)
         if not names:
             return self(q)
-
         moved = kept(
             self,
             ("moved bases", names),
@@ -456,6 +457,8 @@ class CollisionCheck:
         Raises:
             ShapeError: `q` has another shape.
         """
+        if is_on_gpu(q):
+            return self._on_gpu("clearance", q)
         (Q,), batch = self._rows(q=q)
         return self._least(Q).reshape(batch)
 
@@ -586,10 +589,9 @@ class CollisionCheck:
 
     def _motion_of_one(self, q0: Any, q1: Any) -> Motions | None:
         """Return the answer for one motion, where that is quick; else None."""
+        shape = self._shape_of_one
         for q in (q0, q1):
-            if not (type(q) is np.ndarray and q.shape == self._shape_of_one):
-                return None
-            if q.dtype is not FLOAT64:
+            if type(q) is not np.ndarray or q.shape != shape or q.dtype is not FLOAT64:
                 return None
         return self._prover.of_one(q0, q1)
 
@@ -620,10 +622,8 @@ class CollisionCheck:
         """Return the answers of a kernel about pairs that move: (n, joints) -> (n,)."""
         # Without pairs that move a row is free wherever its positions are numbers.
         if not self._moves:
-            known, unknown = (
-                (0.0, UNDECIDED) if asked == "touching" else (np.inf, np.nan)
-            )
-            return np.where(np.isnan(Q).any(axis=1), unknown, known)
+            found = (0.0, UNDECIDED) if asked == "touching" else (np.inf, np.nan)
+            return np.where(np.isnan(Q).any(axis=1), found[1], found[0])
         # Positions too large for float32 become infinite, and so undecided. Poses of
         # scripts that are not compiled are made by Python, and given to the kernel.
         kernel, moving = self._kernel(asked), self._placed.moving
@@ -633,14 +633,14 @@ class CollisionCheck:
         return kernel(moving.interpreted(self.state, Q))
 
     def kernel(self, asked: Question, dtype: np.dtype[Any]) -> Kernel:
-        """Return one kernel that answers alone; see `check_kernel.whole_kernel`.
+        """Return one kernel that answers alone; see `check_kernel.whole_kernel`."""
+        given, exact = (self._placed, asked, self.margin, dtype), self.is_exact
+        return kept(self, (asked, dtype), lambda: whole_kernel(*given, exact=exact))
 
-        Args:
-            asked: `touching` or `clearance`.
-            dtype: The type that it computes in.
-        """
-        exact = self.is_exact
-        return whole_kernel(self._placed, asked, self.margin, dtype, exact=exact)
+    def _on_gpu(self, asked: Question, q: Any) -> Any:
+        """Return answers where positions are; what is in doubt touches."""
+        found: Any = self.kernel(asked, dtype_of(q))(q)
+        return found > 0.0 if asked == "touching" else found
 
     def _kernel(self, asked: Question) -> Kernel:
         """Return the kernel of a question, which this caches."""
@@ -652,8 +652,7 @@ class CollisionCheck:
         def made() -> PipelineRecords:
             # Distances are results, and need all digits; a truth does not.
             choose = precision_of if asked == "touching" else double_precision
-            precision = choose(self._placed)
-            return check_records(self._placed, asked, self.margin, precision)
+            return check_records(self._placed, asked, self.margin, choose(self._placed))
 
         return kept(self, asked, made)
 

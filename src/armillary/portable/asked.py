@@ -19,12 +19,9 @@ from armillary.errors import KernelError, ModelError, quote, unknown
 from armillary.ik.differential import DifferentialSolver, differential_of
 from armillary.ik.factory import solver_of
 from armillary.ik.inverse_kinematics import InverseKinematics
-from armillary.ik.query import TOLERANCE
 from armillary.ik.reason import RateReason, Reason
 from armillary.ik.recognised_form import RecognisedForm
-from armillary.ik.search_pipeline import search_pipeline
-from armillary.kernel import Kernel, shared_kernel
-from armillary.kernel.pipeline_kernel import compile_pipeline
+from armillary.kernel import Kernel
 from armillary.kernel.python_kernel import PythonKernel
 from armillary.kinematics import questions
 from armillary.kinematics.bound_kernel import AnyKernel, BoundKernel
@@ -475,30 +472,18 @@ def _of_solver(
     name: str, title: str, solver: InverseKinematics, fk: AnyKernel | None
 ) -> Asked:
     draws: dict[str, Draw] = {} if fk is None else {"target": fk}
-    form = solver.closed
-    if not isinstance(form, RecognisedForm):
-        search = search_pipeline(solver.numeric.problem)
-        return Asked(
-            name=name,
-            title=f"{title}; searched for from near, then from fixed starts",
-            kernel=compile_pipeline(search.pipeline)(search.tables),
-            bound=search.bound,
-            meanings=OF_SEARCH,
-            draws=draws,
-        )
-    program = form.program
-    first = program.inputs[: len(form.values)]
-    bound = {
-        port.name: np.asarray(v, np.float64)
-        for port, v in zip(first, form.values, strict=True)
-    }
-    bound["allowed"] = form.allowed(TOLERANCE)
-    branches = ", ".join(" ".join(branch) for branch in form.branches)
+    form, whole = solver.closed, solver.kernel
+    is_closed = isinstance(form, RecognisedForm)
+    if is_closed:
+        branches = ", ".join(" ".join(branch) for branch in form.branches)
+        title = f"all {title}; branches: {branches}"
+    else:
+        title = f"{title}; searched for from near, then from fixed starts"
     return Asked(
         name=name,
-        title=f"all {title}; branches: {branches}",
-        kernel=shared_kernel(program),
-        bound=bound,
-        meanings=OF_BRANCHES,
+        title=title,
+        kernel=whole.kernel,
+        bound=whole.bound,
+        meanings=OF_BRANCHES if is_closed else OF_SEARCH,
         draws=draws,
     )
