@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import re
 import shutil
 import subprocess
@@ -228,6 +229,27 @@ def test_aarch64_runs_and_agrees(cell: arm.Cell, tmp_path: Path):
     compiler = "aarch64-linux-gnu-gcc", "-static"
     printed = ran(tmp_path, "irb2400", *compiler, runner="qemu-aarch64")
     assert max(errors_of(printed)) < 2e-15
+
+
+LEVELS = {"Nehalem": 2, "Haswell": 3, "Haswell,-xsave": 2}
+QEMU = shutil.which("qemu-x86_64")
+
+
+@pytest.mark.skipif(
+    None in (GCC, QEMU) or platform.machine() != "x86_64",
+    reason="needs gcc for x86-64, and qemu-user",
+)
+def test_one_library_has_the_code_of_each_level(cell: arm.Cell, tmp_path: Path):
+    """Machines with a fused multiply-add give the numbers of others with one."""
+    asked = cell.compile_to(tmp_path, ask=["inverse_dynamics"], target="x86-64")
+    assert "keeps one number" in (asked.path / "irb2400.h").read_text()
+    ran(tmp_path, "irb2400")
+    for machine, level in LEVELS.items():
+        command = ["qemu-x86_64", "-cpu", machine, tmp_path / "self_test"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        errors = errors_of(done.stdout)
+        assert len(errors) == 2
+        assert (max(errors) == 0.0) == (level > 2)
 
 
 ARM = shutil.which("arm-linux-gnueabihf-gcc"), shutil.which("qemu-arm")
