@@ -15,6 +15,10 @@ import pytest
 
 import armillary as arm
 from armillary.errors import KernelError, ModelError, UnknownName
+from armillary.kernel import compile
+from armillary.portable.asked import Asked
+from armillary.trace import trace
+from armillary.trace.functions import select
 
 GCC = shutil.which("gcc")
 needs_gcc = pytest.mark.skipif(GCC is None, reason="there is no gcc here")
@@ -87,6 +91,22 @@ def test_self_test_finds_a_wrong_number(cell: arm.Cell, tmp_path: Path):
     changed = text[start:].replace(number[0], repr(float(number[0]) + 1e-9), 1)
     path.write_text(text[:start] + changed)
     assert ran(tmp_path, "irb2400").count("WRONG") == 2
+
+
+def test_self_tests_have_no_rows_that_rounding_decides():
+    """As near singularities, where each machine has results of its own."""
+
+    def formula(q: Any) -> Any:
+        return select(q[0] > 0.5, np.sin(1e9 * q[0]), q[0])
+
+    kernel = compile(trace(formula, name="f", q=(1,)))
+    one = Asked(name="f", title="f", kernel=kernel, bound={})
+    limits = np.array([-1.0]), np.array([1.0])
+    q, found = one.samples(np.random.default_rng(0), 30, limits)
+    assert q.max() <= 0.5
+    np.testing.assert_array_equal(found, q[:, 0])
+    assert q.shape == (30, 1)
+    assert len(np.unique(q)) == 30
 
 
 @needs_gcc
@@ -228,7 +248,7 @@ def test_aarch64_runs_and_agrees(cell: arm.Cell, tmp_path: Path):
     cell.compile_to(tmp_path, ask=ask, target="aarch64")
     compiler = "aarch64-linux-gnu-gcc", "-static"
     printed = ran(tmp_path, "irb2400", *compiler, runner="qemu-aarch64")
-    assert max(errors_of(printed)) < 2e-15
+    assert max(errors_of(printed)) < 4e-15
 
 
 LEVELS = {"Nehalem": 2, "Haswell": 3, "Haswell,-xsave": 2}
@@ -258,7 +278,7 @@ ARM = shutil.which("arm-linux-gnueabihf-gcc"), shutil.which("qemu-arm")
 @pytest.mark.skipif(None in ARM, reason="needs gcc for 32-bit Arm, and qemu-user")
 @pytest.mark.parametrize(
     ("target", "dtype", "error"),
-    [("armv7em", "float32", 1e-5), ("armv7em-dp", "float64", 2e-15)],
+    [("armv7em", "float32", 1e-5), ("armv7em-dp", "float64", 4e-15)],
 )
 def test_microcontrollers_run_and_agree(
     cell: arm.Cell, tmp_path: Path, target: str, dtype: str, error: float

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
@@ -634,8 +634,9 @@ class CollisionCheck:
 
     def kernel(self, asked: Question, dtype: np.dtype[Any]) -> Kernel:
         """Return one kernel that answers alone; see `check_kernel.whole_kernel`."""
-        given, exact = (self._placed, asked, self.margin, dtype), self.is_exact
-        return kept(self, (asked, dtype), lambda: whole_kernel(*given, exact=exact))
+        pairs, margin, exact = self._placed, self.margin, self.is_exact
+        make = partial(whole_kernel, pairs, asked, margin, dtype, exact=exact)
+        return kept(self, (asked, dtype), make)
 
     def _on_gpu(self, asked: Question, q: Any) -> Any:
         """Return answers where positions are; what is in doubt touches."""
