@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from armillary import forks
 from armillary.errors import KernelError, ShapeError
-from armillary.kernel.arguments import Computation, is_on_gpu
+from armillary.kernel.arguments import ROCM, Computation, is_on_gpu
 from armillary.kernel.gpu_array import DEFAULT_STREAM, GpuArray, packed
 from armillary.kernel.gpu_driver import Driver, GpuCode, Launch, cuda_driver
 from armillary.trace import Port
@@ -202,6 +202,12 @@ class _Rows:
             raise ShapeError(
                 f"{port.name} needs gradients: call kernel.torch(), or give "
                 "tensor.detach()."
+            )
+        device = getattr(value, "__dlpack_device__", None)
+        if device is not None and int(device()[0]) == ROCM:
+            raise ShapeError(
+                f"{port.name} is on an AMD GPU; kernels run on those of NVIDIA. Move "
+                "it to the CPU."
             )
         array = GpuArray.of(port.name, value)
         if array.dtype != dtype:

@@ -15,7 +15,6 @@ from typing import Any, Final, final
 import numpy as np
 
 from armillary.errors import ShapeError
-from armillary.kernel.arguments import ROCM
 
 __all__ = ["DEFAULT_STREAM", "GpuArray", "packed"]
 
@@ -85,14 +84,8 @@ class GpuArray:
             value: The array.
 
         Raises:
-            ShapeError: It lies on a GPU of another make, or does not say where.
+            ShapeError: It does not say where it lies.
         """
-        device = getattr(value, "__dlpack_device__", None)
-        if device is not None and int(device()[0]) == ROCM:
-            raise ShapeError(
-                f"{name} is on an AMD GPU; kernels run on those of NVIDIA. Move it to "
-                "the CPU."
-            )
         interface: Any = getattr(value, "__cuda_array_interface__", None)
         if interface is None:
             return cls._by_capsule(name, value)
