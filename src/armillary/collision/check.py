@@ -633,7 +633,7 @@ class CollisionCheck:
         return kernel(moving.interpreted(self.state, Q))
 
     def kernel(self, asked: Question, dtype: np.dtype[Any]) -> Kernel:
-        """Return one kernel that answers alone; see `check_kernel.whole_kernel`."""
+        """Return the kernel of what is asked alone, in `dtype`; see `whole_kernel`."""
         pairs, margin, exact = self._placed, self.margin, self.is_exact
         make = partial(whole_kernel, pairs, asked, margin, dtype, exact=exact)
         return kept(self, (asked, dtype), make)
