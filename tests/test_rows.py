@@ -63,10 +63,10 @@ WITHOUT_ROWS: Mapping[str, str] = {
         rigid_with roadmap rules run samples scaled shot tree twist velocity_limits view
         with_collisions with_parameters
     """,
-    "ik.": "avoiding cell closed closed_given jax path torch why_not_closed",
+    "ik.": "avoiding cell closed closed_given jax kernel path torch why_not_closed",
     "differential_ik.": "for_purpose gain limited of_one_twist purpose state then",
     "collision.": """
-        jax torch
+        jax kernel torch
         approach_rates contacts edge_columns edge_proof_columns is_exact margin
         may_be_free meshes motion_columns obstacles placed rules state tables
         with_obstacles

@@ -165,11 +165,29 @@ class OnGpu:
     def __dlpack_device__(self) -> tuple[int, int]:
         return 2, self.place
 
+    def __gt__(self, number: float) -> OnGpu:
+        return OnGpu(self.array > number, self.cuda, self.place)
+
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         given = self.array.__array_interface__
         data = given["data"][0], self.is_read_only
         return {**given, "version": 3, "data": data, "stream": 5}
+
+
+class Capsules:
+    """An array on a GPU that has DLPack alone."""
+
+    def __init__(self, array: Array, cuda: CpuCuda, kind: int = 2) -> None:
+        self.array, self.kind, self.stream = array, kind, 0
+        cuda.places[array.ctypes.data] = 0
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.kind, 0
+
+    def __dlpack__(self, *, stream: int) -> Any:
+        self.stream = stream
+        return self.array.__dlpack__()
 
 
 class Arrays:
@@ -281,11 +299,63 @@ def test_a_check_with_its_tables_runs(cuda: CpuCuda):
     ]
     cell = arm.Cell(manipulators=[arm.Manipulator(name="arm", links=links)])
     check = cell.replace(rules=cell.rules.include("arm/a", "arm/b")).collision()
-    kernel = check.kernel("touching", np.dtype(np.float64))
     Q = np.linspace(-1.0, 1.0, 40)[:, np.newaxis]
-    found = kernel(OnGpu(Q, cuda)).array
-    assert 0.0 < found.mean() < 1.0
-    np.testing.assert_array_equal(found, check(Q))
+    Q[7] = np.nan  # not known to be free
+    touching: Any = check(OnGpu(Q, cuda))
+    assert touching.array.dtype == np.bool_
+    assert 0.0 < touching.array.mean() < 1.0
+    np.testing.assert_array_equal(touching.array, check(Q))
+    least: Any = check.clearance(OnGpu(Q, cuda))
+    np.testing.assert_array_equal(least.array, check.clearance(Q))
+    with pytest.raises(ShapeError, match=r"q of 'collision' is on a GPU, where ker"):
+        check.distances(OnGpu(Q, cuda))
+
+
+def test_a_solver_answers_by_its_kernel(cuda: CpuCuda):
+    def slide(name: str, parent: str | None, axis: tuple[int, int, int]) -> arm.Link:
+        limits = arm.Limits(lower=-1.0, upper=1.0)
+        joint = arm.joints.Prismatic(axis=axis)
+        return arm.Link(name=name, parent=parent, joint=joint, limits=limits)
+
+    links = [arm.Link(name="base"), slide("x", "base", (1, 0, 0))]
+    links += [slide("y", "x", (0, 1, 0))]
+    gantry = arm.Manipulator(name="gantry", links=links)
+    solver = arm.Cell(manipulators=[gantry]).ik("y", position="xy", rotation="")
+    Q = np.random.default_rng(4).uniform(-1.2, 1.2, (30, 2))
+    X = np.tile(np.eye(4), (30, 1, 1))
+    X[:, :2, 3] = Q
+    given = X.reshape(30, 16), np.zeros((30, 2))
+    found = solver.kernel(*[OnGpu(x, cuda) for x in given])
+    for each, wanted in zip(found, solver.kernel(*given), strict=True):
+        np.testing.assert_array_equal(each.array, wanted)
+    q, _, is_met = (each.array for each in found)
+    np.testing.assert_array_equal(is_met == 1.0, solver(X).success)
+    np.testing.assert_allclose(q[is_met == 1.0], Q[is_met == 1.0], atol=1e-5)
+    with pytest.raises(ShapeError, match=r"targets is on a GPU.*`kernel` of solvers"):
+        solver(OnGpu(X, cuda))
+    with pytest.raises(ShapeError, match=r"kernel takes target, near; 1 given"):
+        solver.kernel(X)
+
+
+def test_arrays_may_have_dlpack_alone(
+    cell: arm.Cell, cuda: CpuCuda, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(gpu, "LIBRARIES", {})
+    fk = cell.fk("tool0")
+    Q = np.random.default_rng(5).uniform(-1.0, 1.0, (12, 6))
+    given, out = Capsules(Q[::2], cuda), Capsules(np.zeros((6, 4, 4)), cuda)
+    assert fk(given, out=out) is out
+    np.testing.assert_array_equal(out.array, fk(Q[::2]))
+    # The default stream waits for what the library of the array has begun.
+    assert given.stream == 1
+    assert cuda.launches == [(1, THREADS, 1)]
+    with pytest.raises(ShapeError, match="q is on an AMD GPU"):
+        fk(Capsules(Q, cuda, kind=10), out=out)
+    with pytest.raises(ShapeError, match="float32 on the GPU, and the kernel computes"):
+        fk(Capsules(Q.astype(np.float32), cuda), out=out)
+    silent: Any = SimpleNamespace(__dlpack_device__=lambda: (2, 0))
+    with pytest.raises(ShapeError, match="does not say where on the GPU it lies"):
+        fk(silent)
 
 
 Make = Callable[[CpuCuda], tuple[tuple[Any, ...], dict[str, Any]]]

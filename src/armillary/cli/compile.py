@@ -15,12 +15,12 @@ Compile questions about the cell to a folder: a header, a static library and its
 or C99 source, a program that tests them, a CMakeLists.txt and a script that calls them
 from Python. The code needs no Python and no other library; it is yours, without a
 licence. A question is fk:FRAME, jacobian:FRAME, ik:FRAME, differential_ik:FRAME,
-inverse_dynamics, forward_dynamics, mass_matrix, gravity_torque or bias_torque; NAME=
-in front names its function.
+inverse_dynamics, forward_dynamics, mass_matrix, gravity_torque, bias_torque, check or
+clearance; NAME= in front names its function.
 """
 TARGETS = """\
-host, x86-64-v2, x86-64-v3, x86-64-v4, aarch64, armv7em (float32), armv7em-dp, wasm32, \
-c99 for source, or ptx for GPUs"""
+host, x86-64-v2, x86-64-v3, x86-64-v4, x86-64 for all three, aarch64, \
+armv7em (float32), armv7em-dp, wasm32, c99 for source, or ptx for GPUs"""
 
 
 @verb(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
@@ -26,7 +26,7 @@ from armillary.collision.shape_pairs import Placed
 from armillary.errors import ModelError, ShapeError
 from armillary.forks import IMPORT_LOCK
 from armillary.kernel import Kernel
-from armillary.kernel.arguments import FLOAT64, broadcast
+from armillary.kernel.arguments import FLOAT64, broadcast, dtype_of, is_on_gpu
 from armillary.kernel.pipeline_records import PipelineRecords
 from armillary.kernel.sloped import jax_sloped, torch_sloped
 from armillary.kinematics.moving_links import straight_links
@@ -199,7 +199,7 @@ class CollisionCheck:
         free: where `q` has NaN, or a loop cannot be closed.
 
         Args:
-            q: Joint positions [m or rad], shape (..., n).
+            q: Joint positions [m or rad], shape (..., n); on a GPU answers are, too.
 
         Returns:
             Truths, shape (...).
@@ -211,6 +211,8 @@ class CollisionCheck:
         verdict = self._verdict_of_one(q)
         if verdict is not None:
             return verdict
+        if is_on_gpu(q):
+            return self._on_gpu("touching", q)
         (Q,), batch = self._rows(q=q)
         return self._are_touching(Q).reshape(batch)
 
@@ -242,7 +244,6 @@ class CollisionCheck:
         (Q,), batch = self._rows(q=q)
         if not names:
             return self(q)
-
         moved = kept(
             self,
             ("moved bases", names),
@@ -415,6 +416,8 @@ class CollisionCheck:
         Raises:
             ShapeError: `q` has another shape.
         """
+        if is_on_gpu(q):
+            return self._on_gpu("clearance", q)
         (Q,), batch = self._rows(q=q)
         return self._least(Q).reshape(batch)
 
@@ -553,10 +556,9 @@ class CollisionCheck:
 
     def _motion_of_one(self, q0: Any, q1: Any) -> Motions | None:
         """Return the answer for one motion, where that is quick; else None."""
+        shape = self._shape_of_one
         for q in (q0, q1):
-            if not (type(q) is np.ndarray and q.shape == self._shape_of_one):
-                return None
-            if q.dtype is not FLOAT64:
+            if type(q) is not np.ndarray or q.shape != shape or q.dtype is not FLOAT64:
                 return None
         return self._prover.of_one(q0, q1)
 
@@ -587,10 +589,8 @@ class CollisionCheck:
         """Return the answers of a kernel about pairs that move: (n, joints) -> (n,)."""
         # Without pairs that move a row is free wherever its positions are numbers.
         if not self._moves:
-            known, unknown = (
-                (0.0, UNDECIDED) if asked == "touching" else (np.inf, np.nan)
-            )
-            return np.where(np.isnan(Q).any(axis=1), unknown, known)
+            found = (0.0, UNDECIDED) if asked == "touching" else (np.inf, np.nan)
+            return np.where(np.isnan(Q).any(axis=1), found[1], found[0])
         # Positions too large for float32 become infinite, and so undecided. Poses of
         # scripts that are not compiled are made by Python, and given to the kernel.
         kernel, moving = self._kernel(asked), self._placed.moving
@@ -600,14 +600,15 @@ class CollisionCheck:
         return kernel(moving.interpreted(self.state, Q))
 
     def kernel(self, asked: Question, dtype: np.dtype[Any]) -> Kernel:
-        """Return one kernel that answers alone; see `check_kernel.whole_kernel`.
+        """Return the kernel of what is asked alone, in `dtype`; see `whole_kernel`."""
+        pairs, margin, exact = self._placed, self.margin, self.is_exact
+        make = partial(whole_kernel, pairs, asked, margin, dtype, exact=exact)
+        return kept(self, (asked, dtype), make)
 
-        Args:
-            asked: `touching` or `clearance`.
-            dtype: The type that it computes in.
-        """
-        exact = self.is_exact
-        return whole_kernel(self._placed, asked, self.margin, dtype, exact=exact)
+    def _on_gpu(self, asked: Question, q: Any) -> Any:
+        """Return answers where positions are; what is in doubt touches."""
+        found: Any = self.kernel(asked, dtype_of(q))(q)
+        return found > 0.0 if asked == "touching" else found
 
     def _kernel(self, asked: Question) -> Kernel:
         """Return the kernel of a question, which this caches."""
@@ -619,8 +620,7 @@ class CollisionCheck:
         def made() -> PipelineRecords:
             # Distances are results, and need all digits; a truth does not.
             choose = precision_of if asked == "touching" else double_precision
-            precision = choose(self._placed)
-            return check_records(self._placed, asked, self.margin, precision)
+            return check_records(self._placed, asked, self.margin, choose(self._placed))
 
         return kept(self, asked, made)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, ShapeError, unknown
+from armillary.forks import IMPORT_LOCK
 from armillary.ik.answer import answer
 from armillary.ik.avoidance import Avoidance
 from armillary.ik.branch_names import Words, branch_names, is_numbered
@@ -35,6 +36,9 @@ from armillary.kernel import Kernel
 from armillary.kernel.search import SearchOptions
 from armillary.model.closed_form import ClosedForm
 from armillary.model.workcell import Workcell
+
+if TYPE_CHECKING:  # imported where it is asked for
+    from armillary.ik.solver_kernel import SolverKernel
 
 Array = npt.NDArray[np.float64]
 
@@ -116,6 +120,17 @@ class InverseKinematics:
     def closed(self) -> RecognisedForm | GeneralForm | UserForm | None:
         """Return the closed form of the arm, None where it has none."""
         return None if isinstance(self._form, str) else self._form
+
+    @cached_property
+    def kernel(self) -> SolverKernel:
+        """Return the solver as one kernel, which also takes arrays on a GPU.
+
+        Raises:
+            KernelError: It is a search that needs more than a kernel.
+        """
+        with IMPORT_LOCK:
+            from armillary.ik.solver_kernel import solver_kernel
+        return solver_kernel(self._form, self.numeric)
 
     @property
     def why_not_closed(self) -> str:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from armillary.errors import ShapeError, quote
 from armillary.kernel import vectorize
+from armillary.kernel.arguments import refuse_gpu
 from armillary.kinematics.poses import FORMS, READERS, SHAPES
 from armillary.spatial.ldl import inner
 from armillary.spatial.pose import Pose
@@ -57,6 +58,7 @@ def as_reals(values: Any, name: str) -> npt.NDArray[np.float64]:
     Raises:
         ShapeError: They are something else, or lists of unequal lengths.
     """
+    refuse_gpu(name, values)
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, ShapeError, quote
+from armillary.forks import IMPORT_LOCK
 from armillary.trace import Port, Program
 
 Array = npt.NDArray[Any]
@@ -61,6 +62,31 @@ def is_on_gpu(value: Any) -> bool:
     except Exception:
         return False
     return int(kind) in (CUDA, CUDA_MANAGED, ROCM)
+
+
+def dtype_of(value: Any) -> np.dtype[Any]:
+    """Return the type of the numbers of an array on a GPU.
+
+    Raises:
+        ShapeError: It does not say where they lie.
+    """
+    with IMPORT_LOCK:  # what GPUs need
+        from armillary.kernel.gpu_array import GpuArray
+    return GpuArray.of("the array", value).dtype
+
+
+def refuse_gpu(name: str, value: Any) -> None:
+    """Check that an array is where NumPy reads it.
+
+    Raises:
+        ShapeError: It is on a GPU.
+    """
+    if is_on_gpu(value):
+        raise ShapeError(
+            f"{name} is on a GPU, where kernels, collision checks, clearances, and "
+            "`kernel` of solvers compute. For all else move it: tensor.cpu() of torch, "
+            "cupy.asnumpy(array)."
+        )
 
 
 def ufunc_signature(program: Computation, *more: Port) -> str:
@@ -113,6 +139,7 @@ def numbers_of(name: str, value: Any) -> Numbers:
     Raises:
         ShapeError: They are not numbers, rows of unequal length, or masked.
     """
+    refuse_gpu(name, value)
     try:
         given = np.asarray(value)
     except ValueError as error:
@@ -205,6 +232,7 @@ def _as_input(name: str, value: Any, port: Port, dtype: np.dtype[Any]) -> Array:
         array: Array = cast("Any", value)
         if array.ndim >= rank and array.shape[array.ndim - rank :] == port.shape:
             return array
+    refuse_gpu(f"{port.name} of '{name}'", value)
     try:
         given = np.asarray(value)
     except ValueError as error:

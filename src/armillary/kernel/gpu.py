@@ -2,9 +2,9 @@
 
     thread k:  out[k], ... = program(in0[k stride0], in1[k stride1], ...)
 
-Arrays are those of torch, CuPy, or whatever has `__cuda_array_interface__`; nothing is
-copied. A kernel starts on the stream that the library of the first array uses now, and
-its results are arrays of that library on the same GPU. The PTX is that of
+Arrays are those of torch, CuPy, or whatever has `__cuda_array_interface__` or DLPack;
+nothing is copied. A kernel starts on the stream that the library of the first array
+uses now, and its results are arrays of that library on the same GPU. The PTX is that of
 `standalone.py`. It was checked by NVIDIA's assembler and, as scalar code on the CPU, by
 tests; it was never run on a GPU.
 """
@@ -23,7 +23,8 @@ import numpy.typing as npt
 
 from armillary import forks
 from armillary.errors import KernelError, ShapeError
-from armillary.kernel.arguments import Computation, is_on_gpu
+from armillary.kernel.arguments import ROCM, Computation, is_on_gpu
+from armillary.kernel.gpu_array import DEFAULT_STREAM, GpuArray, packed
 from armillary.kernel.gpu_driver import Driver, GpuCode, Launch, cuda_driver
 from armillary.trace import Port
 
@@ -104,12 +105,12 @@ def call_on_gpu(
     if driver is None:
         driver = _driver()
     library = _library_of(given[0][1])
-    device = driver.device_of(rows[0].address) if math.prod(batch) else 0
+    device = driver.device_of(rows[0].array.address) if math.prod(batch) else 0
     results = _results(code, batch, kernel.dtype, given[0][1], out, library)
     targets = _targets(code, results, batch, kernel.dtype)
     count = math.prod(batch)
     for each in (*rows, *targets) if count else ():
-        other = driver.device_of(each.address)
+        other = driver.device_of(each.array.address)
         if other != device:
             raise ShapeError(
                 f"{each.port.name} lies on GPU {other}, and "
@@ -122,7 +123,7 @@ def call_on_gpu(
             f"{MOST_BLOCKS * THREADS}."
         )
     if count:
-        addresses = [each.address for each in (*rows, *targets)]
+        addresses = [each.array.address for each in (*rows, *targets)]
         launch = Launch(
             device=device,
             blocks=blocks,
@@ -184,17 +185,15 @@ class _Rows:
 
     Attributes:
         port: What it is.
-        address: Of its first number.
+        array: Where it lies.
         batch: The shape of its batch.
         step: Numbers from one row to the next.
-        is_read_only: Whether it may not be written.
     """
 
     port: Port
-    address: int
+    array: GpuArray
     batch: tuple[int, ...]
     step: int
-    is_read_only: bool
 
     @classmethod
     def of(cls, port: Port, value: Any, dtype: np.dtype[Any]) -> _Rows:
@@ -204,34 +203,26 @@ class _Rows:
                 f"{port.name} needs gradients: call kernel.torch(), or give "
                 "tensor.detach()."
             )
-        interface: Any = getattr(value, "__cuda_array_interface__", None)
-        if interface is None:
+        device = getattr(value, "__dlpack_device__", None)
+        if device is not None and int(device()[0]) == ROCM:
             raise ShapeError(
-                f"{port.name} is {type(value).__name__}, which has no "
-                "__cuda_array_interface__, as arrays on NVIDIA GPUs have; pass "
-                "torch.from_dlpack(array), which copies nothing."
+                f"{port.name} is on an AMD GPU; kernels run on those of NVIDIA. Move "
+                "it to the CPU."
             )
-        found = np.dtype(interface["typestr"])
-        if found != dtype:
+        array = GpuArray.of(port.name, value)
+        if array.dtype != dtype:
             raise ShapeError(
-                f"{port.name} is {found} on the GPU, and the kernel computes in "
-                f"{dtype}; convert it there, or make the kernel with dtype={found}."
+                f"{port.name} is {array.dtype} on the GPU, and the kernel computes in "
+                f"{dtype}; convert it there, or make the kernel with "
+                f"dtype={array.dtype}."
             )
-        address, is_read_only = interface["data"]
-        shape = tuple(interface["shape"])
+        shape, steps = array.shape, array.steps
         first = len(shape) - len(port.shape)
         if first < 0 or shape[first:] != port.shape:
             wanted = ", ".join(("...", *map(str, port.shape)))
             raise ShapeError(f"{port.name} needs the shape ({wanted}), not {shape}.")
-        size = dtype.itemsize
-        strides = interface.get("strides")
-        steps = (
-            _packed(shape)
-            if strides is None
-            else tuple(each // size for each in strides)
-        )
         # Numbers of a row follow each other, and rows are at one distance.
-        inner = zip(shape[first:], steps[first:], _packed(port.shape), strict=True)
+        inner = zip(shape[first:], steps[first:], packed(port.shape), strict=True)
         is_row = all(n == 1 or step == wanted for n, step, wanted in inner)
         outer = [(n, s) for n, s in zip(shape[:first], steps[:first], strict=True)]
         outer = [(n, s) for n, s in outer if n != 1]
@@ -247,10 +238,9 @@ class _Rows:
             )
         return cls(
             port=port,
-            address=int(address or 0),
+            array=array,
             batch=shape[:first],
             step=step,
-            is_read_only=bool(is_read_only),
         )
 
     def stride(self, batch: tuple[int, ...]) -> int:
@@ -263,11 +253,6 @@ class _Rows:
                 f"{batch}; on a GPU inputs have the same batch, or a single row."
             )
         return self.step
-
-
-def _packed(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the distances [numbers] of an array without gaps."""
-    return tuple(math.prod(shape[k + 1 :]) for k in range(len(shape)))
 
 
 def _batch(batches: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
@@ -321,7 +306,7 @@ def _targets(
     for port, array in zip(code.outputs, results, strict=True):
         target = _Rows.of(port, array, dtype)
         is_packed = math.prod(batch) <= 1 or target.step == port.size
-        if target.batch != batch or not is_packed or target.is_read_only:
+        if target.batch != batch or not is_packed or target.array.is_read_only:
             raise ShapeError(
                 f"out= for {port.name} needs the shape {(*batch, *port.shape)}, its "
                 "numbers one behind the other, and must not be read-only."
@@ -366,7 +351,7 @@ class _Cupy:
 
 
 class _Other:
-    """Arrays of which only `__cuda_array_interface__` is known."""
+    """Arrays of which is known only where they lie."""
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], like: Any) -> Any:
         raise KernelError(
@@ -376,8 +361,9 @@ class _Other:
         )
 
     def stream(self, like: Any) -> int:
-        # 1 is the default stream, which waits for all others; None asks for no order.
-        return int(like.__cuda_array_interface__.get("stream") or 1)
+        # None asks for no order.
+        interface = getattr(like, "__cuda_array_interface__", {})
+        return int(interface.get("stream") or DEFAULT_STREAM)
 
 
 LIBRARIES: Final[Mapping[str, Library]] = {"torch": _Torch(), "cupy": _Cupy()}

@@ -28,6 +28,7 @@ from armillary.kernel.builder import METADATA, FunctionBuilder, Value
 from armillary.kernel.compiler import with_small_buffers, without_empty_arrays
 from armillary.kernel.emit import emit_block
 from armillary.kernel.intrinsics.ieee import WHOLE, layout
+from armillary.kernel.levels import of_levels
 from armillary.kernel.machine_type import (
     F32,
     F64,
@@ -149,6 +150,12 @@ def standalone_module(
     """
     if platform is not None:
         platform.check_type(bits)
+    if platform is not None and platform.levels:
+        made = {
+            level: standalone_module(functions, bits, each)
+            for level, each in platform.levels.items()
+        }
+        return of_levels(made, [each.machine for each in platform.levels.values()])
     declared: dict[str, str] = {}
     parts: list[str] = []
     constants: set[bytes] = set()

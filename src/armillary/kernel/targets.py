@@ -6,7 +6,8 @@ module: `standalone.py` puts those in.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final, final
 
@@ -38,6 +39,8 @@ class Platform:
         address: The integer with the size of an address, C's `size_t`.
         has_pages: Whether a stack that is too small ends in a page that is guarded.
         is_gpu: Whether each row is a thread of its own; its code is PTX, as text.
+        levels: Platforms that its code is made for, one of which is chosen where it
+            runs, by number; see `levels.py`.
     """
 
     name: str
@@ -47,6 +50,7 @@ class Platform:
     address: Type = I64
     has_pages: bool = True
     is_gpu: bool = False
+    levels: Mapping[int, Platform] = field(default_factory=dict[int, "Platform"])
 
     def check_type(self, bits: int) -> None:
         """Check that it computes with reals of so many bits.
@@ -127,6 +131,10 @@ _PLATFORMS: Final = {
 }
 
 
+_X86_64: Final = {level: _PLATFORMS[f"x86-64-v{level}"] for level in (2, 3, 4)}
+_PLATFORMS["x86-64"] = replace(_X86_64[2], name="x86-64", levels=_X86_64)
+
+
 def target_names() -> tuple[str, ...]:
     """Return the names of all targets."""
     return ("host", *_PLATFORMS, SOURCE)
@@ -138,6 +146,7 @@ def platform_of(name: str) -> Platform:
 
     Raises:
         UnknownName: No target has this name, or it is that of source text.
+        KernelError: It can only be made on a machine of its kind.
     """
     if name == "host":
         here = host()
@@ -148,4 +157,11 @@ def platform_of(name: str) -> Platform:
         raise unknown("target", name, target_names())
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
+    if _PLATFORMS[name].levels:
+        if not host().triple.startswith("x86_64"):
+            raise KernelError(
+                f"The target '{name}' chooses its level by instructions that only "
+                "machines of x86-64 can translate; compile for x86-64-v2 or x86-64-v3."
+            )
+        llvm.initialize_native_asmparser()
     return _PLATFORMS[name]

@@ -19,12 +19,9 @@ from armillary.errors import KernelError, ModelError, quote, unknown
 from armillary.ik.differential import DifferentialSolver, differential_of
 from armillary.ik.factory import solver_of
 from armillary.ik.inverse_kinematics import InverseKinematics
-from armillary.ik.query import TOLERANCE
 from armillary.ik.reason import RateReason, Reason
 from armillary.ik.recognised_form import RecognisedForm
-from armillary.ik.search_pipeline import search_pipeline
-from armillary.kernel import Kernel, shared_kernel
-from armillary.kernel.pipeline_kernel import compile_pipeline
+from armillary.kernel import Kernel
 from armillary.kernel.python_kernel import PythonKernel
 from armillary.kinematics import questions
 from armillary.kinematics.bound_kernel import AnyKernel, BoundKernel
@@ -199,6 +196,9 @@ OF_ANSWERS: Final[Mapping[str, Mapping[str, str]]] = {
     ),
 }
 
+STEADY: Final = 1000.0
+"""By how much more than itself rounding of inputs may change results of a test."""
+
 STEP: Final = 0.001
 """How long the rates of differential inverse kinematics hold [s]."""
 
@@ -241,18 +241,42 @@ class Asked:
     ) -> list[Array]:
         """Return rows of the inputs that callers give, and of the results.
 
+        Where rounding of inputs changes results by far more than itself, as near
+        singularities, other machines get others, too: such rows are left out as far as
+        there are better ones among twice as many.
+
         Args:
             generator: Draws them.
             count: The number of rows.
             limits: Of the cell's joints.
         """
+        rows = self._drawn(generator, 2 * count, limits)
+        unit = np.finfo(self.kernel.dtype).eps
+        near = [
+            (x * (1.0 + unit * generator.choice([-2.0, 2.0], x.shape))).astype(x.dtype)
+            for x in rows
+        ]
+        results, others = self._results(rows), self._results(near)
+        change = np.zeros(2 * count)
+        for x, y in zip(results, others, strict=True):
+            with np.errstate(invalid="ignore"):  # of infinite numbers
+                each = np.where(x == y, 0.0, np.abs(x - y) / (1.0 + np.abs(x)))
+            each = np.where(np.isnan(x) & np.isnan(y), 0.0, each)
+            each = np.where(np.isnan(each), np.inf, each).reshape(len(each), -1)
+            change = np.maximum(change, each.max(axis=1, initial=0.0))
+        order = np.argsort(np.maximum(change, STEADY * unit), kind="stable")
+        kept = np.sort(order[:count])
+        return [x[kept] for x in (*rows, *results)]
+
+    def _drawn(
+        self, generator: np.random.Generator, count: int, limits: tuple[Array, Array]
+    ) -> list[Array]:
+        """Return rows of the inputs that callers give."""
         positions = self._positions(generator, count, limits)
-        given: list[Array] = []
         free: list[Array] = []
         # Positions within limits, starts of searches near them, else numbers around 0.
         for port in self.kernel.computation.inputs:
             if port.name in self.bound:
-                given.append(self.bound[port.name])
                 continue
             rows = generator.uniform(-1.0, 1.0, (count, *port.shape))
             if port.name == "q" and port.shape == positions.shape[1:]:
@@ -261,11 +285,20 @@ class Asked:
                 rows = 0.9 * positions + 0.1 * np.roll(positions, 1, axis=0)
             elif port.name in self.draws:
                 rows = self.draws[port.name](positions).reshape(count, *port.shape)
-            rows = np.asarray(rows, self.kernel.dtype)
-            given.append(rows)
-            free.append(rows)
-        made: Any = self.kernel(*given)
-        return [*free, *(made if isinstance(made, tuple) else (made,))]
+            free.append(np.asarray(rows, self.kernel.dtype))
+        return free
+
+    def _results(self, rows: Sequence[Array]) -> tuple[Array, ...]:
+        """Return what the kernel computes of rows of the inputs that callers give."""
+        given = iter(rows)
+        ports = self.kernel.computation.inputs
+        made: Any = self.kernel(
+            *[
+                self.bound[x.name] if x.name in self.bound else next(given)
+                for x in ports
+            ]
+        )
+        return cast("tuple[Array, ...]", made if isinstance(made, tuple) else (made,))
 
     @staticmethod
     def _positions(
@@ -475,30 +508,18 @@ def _of_solver(
     name: str, title: str, solver: InverseKinematics, fk: AnyKernel | None
 ) -> Asked:
     draws: dict[str, Draw] = {} if fk is None else {"target": fk}
-    form = solver.closed
-    if not isinstance(form, RecognisedForm):
-        search = search_pipeline(solver.numeric.problem)
-        return Asked(
-            name=name,
-            title=f"{title}; searched for from near, then from fixed starts",
-            kernel=compile_pipeline(search.pipeline)(search.tables),
-            bound=search.bound,
-            meanings=OF_SEARCH,
-            draws=draws,
-        )
-    program = form.program
-    first = program.inputs[: len(form.values)]
-    bound = {
-        port.name: np.asarray(v, np.float64)
-        for port, v in zip(first, form.values, strict=True)
-    }
-    bound["allowed"] = form.allowed(TOLERANCE)
-    branches = ", ".join(" ".join(branch) for branch in form.branches)
+    form, whole = solver.closed, solver.kernel
+    is_closed = isinstance(form, RecognisedForm)
+    if is_closed:
+        branches = ", ".join(" ".join(branch) for branch in form.branches)
+        title = f"all {title}; branches: {branches}"
+    else:
+        title = f"{title}; searched for from near, then from fixed starts"
     return Asked(
         name=name,
-        title=f"all {title}; branches: {branches}",
-        kernel=shared_kernel(program),
-        bound=bound,
-        meanings=OF_BRANCHES,
+        title=title,
+        kernel=whole.kernel,
+        bound=whole.bound,
+        meanings=OF_BRANCHES if is_closed else OF_SEARCH,
         draws=draws,
     )

@@ -71,9 +71,9 @@ def compile_to(
             own in front where C does not allow that of the frame, as in
             `pose=fk:arm/tool0`; or a mapping of names to such texts, to kernels such as
             `cell.fk("tool0")`, to solvers, controllers, or collision checks.
-        target: `host`, `x86-64-v2`, `x86-64-v3`, `x86-64-v4`, `aarch64`, `armv7em`
-            (float32), `armv7em-dp`, `wasm32`, `c99` for source, or `ptx` for GPUs,
-            which is one file of kernels.
+        target: `host`, `x86-64-v2`, `x86-64-v3`, `x86-64-v4`, `x86-64` for these
+            three in one library, `aarch64`, `armv7em` (float32), `armv7em-dp`,
+            `wasm32`, `c99` for source, or `ptx` for GPUs, which is one file of kernels.
         state: Where other joints and bases are; by default as built.
         dtype: float64 or float32, the type that is computed in.
         name: What names begin with; by default the name of the cell.
@@ -116,7 +116,7 @@ def _companions(
     name: str, cell: Workcell, signatures: Sequence[Signature], target: str
 ) -> dict[str, bytes]:
     """Return what stands beside code for C."""
-    from armillary.kernel.targets import SOURCE
+    from armillary.kernel.targets import SOURCE, platform_of
 
     generator = np.random.default_rng(SEED)
     tests: dict[Signature, list[Any]] = {
@@ -125,8 +125,10 @@ def _companions(
     }
     kind = signatures[0].asked.kernel.dtype
     made = f"target {target}, {kind}."
+    has_levels = target != SOURCE and platform_of(target).levels
+    kept = "one number, the level of the machine" if has_levels else "nothing"
     texts = {
-        f"{name}.h": header(name, cell, signatures, made),
+        f"{name}.h": header(name, cell, signatures, made, kept),
         f"{name}_test.c": self_test(name, list(tests.items())),
         "CMakeLists.txt": build_file(name, is_source=target == SOURCE),
         f"{name}_example.py": python_example(name, tests),

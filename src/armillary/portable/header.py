@@ -97,7 +97,7 @@ class Signature:
 
 
 def header(
-    name: str, cell: Workcell, signatures: Sequence[Signature], made: str
+    name: str, cell: Workcell, signatures: Sequence[Signature], made: str, kept: str
 ) -> str:
     """Return the text of the header.
 
@@ -106,6 +106,7 @@ def header(
         cell: The cell.
         signatures: The functions.
         made: A line about how the code was made.
+        kept: What it keeps between calls.
     """
     guard = f"{name.upper()}_H"
     real = signatures[0].real
@@ -116,8 +117,8 @@ def header(
         "   Each function computes one row, and *_rows count rows that follow each",
         "   other in memory. Arrays must not overlap. A function returns 0, or 1 where",
         "   an angle of a row is beyond 2^30 rad (float: 2^20), where its results are",
-        "   less exact. It allocates nothing, calls nothing and keeps nothing; threads",
-        "   may call it at the same time. */",
+        f"   less exact. It allocates nothing, calls nothing and keeps {kept};",
+        "   threads may call it at the same time. */",
         f"#ifndef {guard}",
         f"#define {guard}",
         "",
