@@ -16,7 +16,7 @@ polynomials of degree 5.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -263,6 +263,7 @@ class FollowedWay:
         frame: The poses of the frame at instants of the run.
         begin: When it begins [s], on the time axis of the run.
         duration: How long the way takes [s]; after it the tool stays at its end.
+        key: What decides the way, apart from how the frame moves.
     """
 
     def __init__(
@@ -273,6 +274,7 @@ class FollowedWay:
         way: Callable[[Array], Array],
         length: float,
         *,
+        key: Hashable,
         speed: float,
         acceleration: float,
     ) -> None:
@@ -284,10 +286,11 @@ class FollowedWay:
             begin: When the way begins [s].
             way: Poses in the frame by the parameter of the way, (k,) to (k, 4, 4).
             length: Up to which parameter it goes [m]; 0 to stay where it begins.
+            key: What decides the way, apart from how the frame moves.
             speed: The greatest speed along it [m/s].
             acceleration: The greatest acceleration along it [m/s^2].
         """
-        self.mover, self.frame, self.begin = mover, frame, begin
+        self.mover, self.frame, self.begin, self.key = mover, frame, begin, key
         self._way, self._length = way, length
         slowest = max(PEAK * length / speed, (BEND * length / acceleration) ** 0.5)
         self.duration = max(slowest, SHORTEST) if length else 0.0

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from armillary.model.fields import kept
 from armillary.model.mount import WORLD
 from armillary.planning.cartesian import line
 from armillary.planning.planner import planner
-from armillary.planning.tool_curve import Blend, curve_through
+from armillary.planning.tool_curve import Blend, ToolCurve, curve_through
 from armillary.programs.ending import Impossible, RunReason
 from armillary.programs.following import FollowedWay, Mover, meet, rests, stop_at
 from armillary.programs.steps import PTP, JointMotion, Linear, Planned
@@ -33,6 +33,10 @@ from armillary.trajectories.time_path import time_path
 __all__ = ["Following", "Moves"]
 
 Array = npt.NDArray[np.float64]
+Made = TypeVar("Made")
+
+MOST_EXCESS: Final = 1.01
+"""By which ratio limits may be exceeded by what follows a frame while it waits."""
 
 MOST_KEPT: Final = 20_000
 """Motions that a cell keeps for further runs."""
@@ -47,19 +51,22 @@ class Following:
 
     Attributes:
         frame: The frame that it follows.
+        tool: The frame of the robot that does.
         way: Where the tool is relative to it; None while it is still to be met.
         meeting: Returns the motion that meets the frame from now on; None afterwards.
     """
 
     frame: str
+    tool: str
     way: FollowedWay | None
     meeting: Callable[[], Motion] | None = None
 
     def go_on_with(self, frame: str, world: World) -> None:
         """Follow another frame from now on, as if it carried the one before."""
-        offset = np.linalg.solve(world.pose(frame), world.pose(self.frame))
+        offset = np.linalg.solve(*world.poses_of(frame, self.frame))
         self.frame = frame
         if self.way is not None:
+            self.way.key = self.way.key, frame, offset.tobytes()
 
             def poses(times: Array) -> Array:
                 return np.asarray(world.frame_poses(frame, times) @ offset)
@@ -115,7 +122,8 @@ class Moves:
             ),
             self.limits.key,
         )
-        return list(self._all_kept(key, lambda: self._ptp(step, track))), None
+        motions = self._kept(key, lambda: tuple(self._ptp(step, track)))
+        return list(motions), None
 
     def _ptp(self, step: PTP, track: Track) -> list[Motion]:
         """Return the motions of a step to what stands still."""
@@ -179,13 +187,14 @@ class Moves:
             return self._kept(key, lambda: meet(mover, values, poses))
 
         motion = meeting()
-        following = Following(step.relative_to, None, meeting)
+        following = Following(step.relative_to, step.frame, None, meeting)
         following.way = FollowedWay(
             mover,
             lambda times: world.frame_poses(step.relative_to, times),
             world.time,
             lambda s: np.broadcast_to(X, (len(s), 4, 4)),
             0.0,
+            key=("at", step.frame, X.tobytes()),
             speed=math.inf,
             acceleration=math.inf,
         )
@@ -265,39 +274,66 @@ class Moves:
         """
         world = self.world
         mover = self.mover(track, step.frame, step.acceleration)
-        F, R, X = (
-            world.pose(frame) for frame in (followed, step.relative_to, step.frame)
-        )
+        F, R, X = world.poses_of(followed, step.relative_to, step.frame)
         first = np.asarray(np.linalg.solve(R, X), np.float64)
         R_F = np.linalg.solve(F, R)
-        names = [f"Target {k}" for k in range(len(step.to))]
-        curve = curve_through(
-            first, [each.as_given for each in step.to], names, Blend(step.blend, None)
-        )
-        if curve.sharp[:-1].any():
-            raise Impossible(
-                RunReason.OUTRUN,
-                f"{quote(followed)} moves: a way with corners is given one step a "
-                "corner, or with blend=",
-            )
+        where = step, first.tobytes(), R_F.tobytes()
+        curve = self._kept(("curve", *where), lambda: _curve(step, first, followed))
         way = FollowedWay(
             mover,
             lambda times: world.frame_poses(followed, times),
             world.time,
             lambda s: np.asarray(R_F @ curve.points(s).pose),
             curve.length,
+            key=("along", world.time, *where),
             speed=step.speed or math.inf,
             acceleration=step.tool_acceleration or math.inf,
         )
         values = track.at(world.time)
-        key = (
-            *("along", step, followed, track.joints.tobytes(), mover.limits),
-            *(world.time, R_F.tobytes(), *(part.tobytes() for part in values)),
-            world.ways(step.frame, step.relative_to, followed, but=track),
-        )
+        key = self._key_of_way(way, followed, track, step.frame, step.relative_to)
         motion = self._kept(key, lambda: way.slowed(values))
         way.duration = motion.duration
-        return [motion], Following(followed, way)
+        return [motion], Following(followed, step.frame, way)
+
+    def followed(self, following: Following, track: Track, end: float) -> Motion | None:
+        """Return the motion that follows a frame from now on, to an instant.
+
+        None where nothing is followed, or it moves no more.
+
+        Raises:
+            Impossible: It is too fast, or leads to where the robot does not reach.
+        """
+        world, way, frame = self.world, following.way, following.frame
+        if way is None or not world.moves(frame, track):
+            return None
+
+        def make() -> Motion:
+            motion, excess = way.motion(track.at(world.time), world.time, end)
+            if excess > MOST_EXCESS:
+                raise Impossible(
+                    RunReason.OUTRUN,
+                    f"{quote(frame)} moves, or changes its speed, faster than the "
+                    "robot can follow; Drive(acceleration=) changes speeds slowly",
+                )
+            return motion
+
+        key = self._key_of_way(way, frame, track, following.tool)
+        key = *key, way.begin, way.duration, end
+        return self._kept(key, make)
+
+    def _key_of_way(
+        self, way: FollowedWay, frame: str, track: Track, *others: str
+    ) -> tuple[Hashable, ...]:
+        """Return what decides the motion along a way that a frame carries, from now on.
+
+        others: Further frames that count.
+        """
+        world = self.world
+        return (
+            *(way.key, frame, track.joints.tobytes(), way.mover.limits, world.time),
+            *(part.tobytes() for part in track.at(world.time)),
+            world.ways(frame, *others, but=track),
+        )
 
     def planned(self, step: Planned, track: Track) -> tuple[list[Motion], None]:
         """Return the motion along a way that touches nothing.
@@ -418,24 +454,40 @@ class Moves:
         check = self.check
         return self.options if check is None else (check.options, id(check.obstacles))
 
-    def _kept(self, key: Hashable, make: Callable[[], Motion]) -> Motion:
-        """Return a motion that the cell keeps for further runs."""
-        (motion,) = self._all_kept(key, lambda: [make()])
-        return motion
-
-    def _all_kept(
-        self, key: Hashable, make: Callable[[], list[Motion]]
-    ) -> tuple[Motion, ...]:
-        known = kept(
-            self.world.cell, "motions of programs", dict[Hashable, tuple[Motion, ...]]
-        )
-        motions = known.get(key)
-        if motions is None:
-            motions = tuple(make())
+    def _kept(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """Return a motion, or a curve, that the cell keeps for further runs."""
+        known = kept(self.world.cell, "motions of programs", dict[Hashable, Any])
+        made = known.get(key)
+        if made is None:
+            made = make()
             if len(known) >= MOST_KEPT:
                 known.clear()
-            known[key] = motions
-        return motions
+            known[key] = made
+        return made
+
+
+def _curve(step: Linear, first: Array, followed: str) -> ToolCurve:
+    """Return the curve of a step in a frame that moves.
+
+    Args:
+        step: The step.
+        first: Where it begins, in `relative_to`, shape (4, 4).
+        followed: The frame that the robot follows.
+
+    Raises:
+        Impossible: The tool has to stop at a corner.
+    """
+    names = [f"Target {k}" for k in range(len(step.to))]
+    blend = Blend(step.blend, None)
+    curve = curve_through(first, [each.as_given for each in step.to], names, blend)
+    if curve.sharp[:-1].any():
+        raise Impossible(
+            RunReason.OUTRUN,
+            f"{quote(followed)} moves: a way with corners is given one step a "
+            "corner, or with blend=",
+        )
+    return curve
+
 
 
 def _of_joints(motion: Motion, joints: Any = slice(None)) -> Motion:

@@ -549,22 +549,13 @@ class _Run:
         self._follow(task, following, now + HOLD)
 
     def _follow(self, task: Task, following: Following, end: float) -> None:
-        world, way = self.world, following.way
-        if way is None or not world.moves(following.frame, task.track):
-            return
         try:
-            motion, excess = way.motion(task.track.at(world.time), world.time, end)
+            motion = self.moves.followed(following, task.track, end)
         except Impossible as error:
             self._fail(task, error.reason, str(error))
             return
-        if excess > 1.01:
-            self._fail(
-                task,
-                RunReason.OUTRUN,
-                f"{quote(following.frame)} moves, or changes its speed, faster than "
-                "the robot can follow; Drive(acceleration=) changes speeds slowly",
-            )
-        task.track.add(world.time, motion)
+        if motion is not None:
+            task.track.add(self.world.time, motion)
 
     def _changed(self, track: Track) -> None:
         """Let robots that follow a frame follow its new motion."""

@@ -20,7 +20,11 @@ from armillary.collision.tested_shapes import solids_of
 from armillary.errors import ModelError, quote
 from armillary.kernel import Kernel
 from armillary.kinematics.moving_links import moving_links
-from armillary.kinematics.speed_bounds import SpeedBounds, zero_product
+from armillary.kinematics.speed_bounds import (
+    SpeedBounds,
+    carriers_of,
+    zero_product,
+)
 from armillary.model.cloud import Cloud
 from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
@@ -81,6 +85,14 @@ class Seen(NamedTuple):
     reach: float
 
 
+class Near(NamedTuple):
+    """Points about a frame: where it is, its name, and how far they are from it [m]."""
+
+    at: FrameRef
+    name: str
+    reach: float
+
+
 class SensorWatch:
     """Watches a sensor during a run."""
 
@@ -124,21 +136,23 @@ class SensorWatch:
 
         It is below 0 where they overlap, and infinite where no part is there.
         """
-        return min(self._distances(time, self._present()), default=math.inf)
+        rows = self._rows(np.array([time]), self._present())
+        return float(rows.min(initial=math.inf))
 
     def _present(self) -> list[Seen]:
         """Return the shapes of parts that are there."""
         absent = self._world.absent
         return [seen for seen in self._seen if seen.part not in absent]
 
-    def _distances(self, time: float, shapes: list[Seen]) -> list[float]:
-        """Return the distances from shapes [m]."""
+    def _rows(self, times: Array, shapes: list[Seen]) -> Array:
+        """Return the distances from shapes at instants that ascend, shape (k, s) [m]."""
         world = self._world
-        q = world.values(time).q
+        q = world.samples(times, self._name, *(seen.name for seen in shapes))
         X_W = np.linalg.inv(world.poses_at(self._frame, q))
-        return [
-            float(seen.distance(X_W @ world.poses_at(seen.at, q))) for seen in shapes
-        ]
+        found = np.empty((len(times), len(shapes)))
+        for k, seen in enumerate(shapes):
+            found[:, k] = seen.distance(X_W @ world.poses_at(seen.at, q))
+        return found
 
     def next_change(self, is_on: bool, until: float) -> float:
         """Return when the sensor changes, infinite where it does not before an instant.
@@ -220,13 +234,39 @@ class SensorWatch:
         tracks: list[Track],
         shapes: list[Seen],
     ) -> float:
-        speeds = self._speeds(start, end, tracks, shapes)
+        times, speeds = self._speeds(start, end, tracks, shapes)
         if not speeds.any():
             return math.inf
         sign = -1.0 if is_on else 1.0
+        distances = self._rows(times, shapes)
+        # Half the sum of the distances at both ends, less the way: no less is between.
+        # Off, any part may come; on, all that touch have to leave.
+        ways = speeds * np.diff(times)[:, None]
+        nearest = 0.5 * (distances[:-1] + distances[1:] - sign * ways)
+        changes = sign * distances.min(axis=1) <= 0.0
+        may = (sign * nearest.min(axis=1) <= 0.0) | changes[:-1] | changes[1:]
+        for k in np.flatnonzero(may).tolist():
+            between = float(times[k]), float(times[k + 1])
+            change = self._found_between(sign, *between, shapes, speeds[k])
+            if change < math.inf:
+                return change
+        return math.inf
+
+    def _found_between(
+        self, sign: float, start: float, end: float, shapes: list[Seen], speeds: Array
+    ) -> float:
+        """Return the change between two instants, by steps that do not pass one.
+
+        Args:
+            sign: 1 where the sensor is off, -1 where it is on.
+            start: The first instant [s].
+            end: The last one [s].
+            shapes: What may change it.
+            speeds: How fast each and the sensor approach each other, shape (s,) [m/s].
+        """
 
         def value(time: float) -> float:
-            return sign * min(self._distances(time, shapes))
+            return sign * float(self._rows(np.array([time]), shapes).min())
 
         time, step = start, LEAST_STEP
         d = value(time)
@@ -236,81 +276,117 @@ class SensorWatch:
             if ahead <= d:
                 return time
             time, d, step = min(time + step, end), ahead, 2.0 * step
-        distances = np.array(self._distances(time, shapes))
+        (distances,) = self._rows(np.array([time]), shapes)
         while time < end:
-            before, step = time, LEAST_STEP
+            before, step = (time, d), LEAST_STEP
             if d > NEAR:
                 with np.errstate(divide="ignore"):
                     times = np.abs(distances) / speeds
-                # Off, any part may come; on, all that touch have to leave.
-                least = times[distances <= 0.0].max() if is_on else times.min()
+                least = times[distances <= 0.0].max() if sign < 0.0 else times.min()
                 step = max(float(least), LEAST_STEP)
             time = min(time + step, end)
-            distances = np.array(self._distances(time, shapes))
+            (distances,) = self._rows(np.array([time]), shapes)
             d = sign * float(distances.min())
             if d <= 0.0:
-                return _crossing(value, before, time)
+                return _crossing(value, before, (time, d))
         return math.inf
 
     def _speeds(
         self, start: float, end: float, tracks: list[Track], shapes: list[Seen]
-    ) -> Array:
-        """Return how fast each part and the sensor can approach each other [m/s].
+    ) -> tuple[Array, Array]:
+        """Return how fast each shape and the sensor can approach each other.
 
         Returns:
-            Of each shape, shape (k,).
+            Instants [s], shape (k + 1,), and speeds between them [m/s], shape (k, s):
+            true bounds where `SpeedBounds` knows them, and else by their poses at
+            these instants.
+        """
+        links = [Near(self._frame, self._name, self._reach)] + [
+            Near(seen.at, seen.name, seen.reach) for seen in shapes
+        ]
+        bounds = self._bounds(start, end, tracks, links)
+        unknown = np.flatnonzero(np.isinf(bounds)).tolist()
+        count = math.ceil((end - start) / SAMPLED) + 1 if unknown else 1
+        times = np.linspace(start, end, count + 1)
+        speeds = np.tile(bounds, (count, 1))
+        for k in unknown:
+            speeds[:, k] = self._sampled_speeds(links[k], times)
+        return times, speeds[:, 1:] + speeds[:, :1]
+
+    def _bounds(
+        self, start: float, end: float, tracks: list[Track], links: list[Near]
+    ) -> Array:
+        """Return bounds of the speeds of points near frames, shape (k,) [m/s].
+
+        They are infinite where nothing is known, as of what joints of loops move.
         """
         world = self._world
-        cell, state = world.cell, world.state
-        moving = moving_links(cell)
-        first = world.values(start).q
-        lower, upper, rates = np.array(first), np.array(first), np.zeros(len(first))
+        moving, tree = moving_links(world.cell), world.state.tree
+        found = np.full(len(links), math.inf)
+        if not moving.is_compiled:
+            return found
+        fixed = [moving.fixed_to(tree, each.at.link) for each in links]
+        carriers = [carriers_of(moving, tree, each.row) for each in fixed]
+        rows = {
+            k: carriers[k]
+            for k in range(len(links))
+            if all(
+                drive.of < moving.joints
+                for row in carriers[k]
+                for drive in tree.drives[moving.links[row]]
+            )
+        }
+        asked = {row for each in rows.values() for row in each}
+        if not asked:
+            found[list(rows)] = 0.0
+            return found
+        lower = np.array(world.values(start).q)
+        upper, rates = lower.copy(), np.zeros(len(lower))
         for track in tracks:
             ranges = track.range(start, end)
             for whole, part in zip((lower, upper, rates), ranges, strict=True):
                 whole[track.joints] = part
-        bounds = SpeedBounds.of(moving, state.tree, lower, upper)
-        links = [(self._frame, self._name, self._reach)] + [
-            (seen.at, seen.name, seen.reach) for seen in shapes
-        ]
-        found = np.empty(len(links))
-        for k, (at, name, reach) in enumerate(links):
-            fixed = moving.fixed_to(state.tree, at.link)
-            lever = reach + math.hypot(*(fixed.pose @ at.pose).position)
-            row = np.array([[fixed.row, 0]])
-            speeds = bounds.between(row, np.array([[lever, 0.0]]))[0]
-            _, joints = world.chain(name)
-            used = np.zeros(len(rates), np.bool_)
-            used[sorted(joints)] = True
+        speeds = SpeedBounds.of(moving, tree, lower, upper, only=asked)
+        for k in rows:
+            row, X = fixed[k].row, fixed[k].pose @ links[k].at.pose
+            lever = links[k].reach + math.hypot(*X.position)
+            pair, levers = np.array([[row, 0]]), np.array([[lever, 0.0]])
             # What is not known of a joint does not matter where it rests.
-            found[k] = zero_product(np.where(used, speeds, 0.0), rates).sum()
-            if not moving.is_compiled or not math.isfinite(found[k]):
-                found[k] = self._sampled_speed(name, reach, start, end)
-        return found[1:] + found[0]
+            found[k] = zero_product(speeds.between(pair, levers)[0], rates).sum()
+        return found
 
-    def _sampled_speed(
-        self, name: str, reach: float, start: float, end: float
-    ) -> float:
-        """Return about how fast points near a frame move at most, by its poses [m/s].
+    def _sampled_speeds(self, near: Near, times: Array) -> Array:
+        """Return about how fast points near a frame move at most, by its poses.
 
         For closed loops, where nothing bounds how fast joints that are moved by others
         turn.
+
+        Returns:
+            Between each two instants, shape (k,) [m/s].
         """
-        count = math.ceil((end - start) / SAMPLED) + 1
-        times = np.linspace(start, end, count + 1)
-        X = self._world.frame_poses(name, times)
+        X = self._world.frame_poses(near.name, times)
         way = np.linalg.norm(np.diff(X[:, :3, 3], axis=0), axis=1)
         turned = np.linalg.norm(np.diff(X[:, :3, :3], axis=0), axis=(1, 2))
-        most = (way + reach * turned).max(initial=0.0) * count / (end - start)
-        return float(most) * SLOWER
+        speeds = np.pad((way + near.reach * turned) / np.diff(times), 1, mode="edge")
+        # Those of neighbours count, too.
+        return SLOWER * np.maximum(speeds[1:-1], np.maximum(speeds[:-2], speeds[2:]))
 
 
-def _crossing(value: Callable[[float], float], before: float, time: float) -> float:
+def _crossing(
+    value: Callable[[float], float],
+    before: tuple[float, float],
+    after: tuple[float, float],
+) -> float:
     """Return the instant between two at which a distance becomes 0.
 
     By the Illinois method, a regula falsi that halves the value at an end which stays.
+
+    Args:
+        value: The distance at an instant [m].
+        before: An instant, and its distance.
+        after: A later one, and its distance, at most 0.
     """
-    low, high, d_low, d_high = before, time, value(before), value(time)
+    (low, d_low), (high, d_high) = before, after
     for _ in range(MOST_ITERATIONS):
         if high - low <= ROUNDING * max(abs(high), 1.0) or d_low <= 0.0:
             break

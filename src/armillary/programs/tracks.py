@@ -84,15 +84,18 @@ class Track:
     joints: npt.NDArray[np.int64]
     rest: Array
     pieces: list[TrackPiece] = field(default_factory=list[TrackPiece])
+    _last: tuple[float, JointValues] | None = None
 
     def add(self, start: float, motion: Motion) -> None:
         """Let a motion begin, which interrupts the one before."""
+        self._last = None
         if self.pieces and self.pieces[-1].end > start:
             self.pieces[-1] = self.pieces[-1]._replace(end=start)
         self.pieces.append(TrackPiece(start, start + motion.duration, motion))
 
     def stop(self, time: float) -> None:
         """Let joints rest at once where they are."""
+        self._last = None
         self.pieces[-1] = self.pieces[-1]._replace(end=time)
 
     @property
@@ -103,9 +106,15 @@ class Track:
     def at(self, time: float) -> JointValues:
         """Return where the joints are at an instant, from the left where pieces meet.
 
-        time: An instant [s].
+        time: An instant [s]. The values of the last one are kept.
         """
-        k = bisect_right(self.pieces, time, key=lambda piece: piece.start) - 1
+        last = self._last
+        if last is None or last[0] != time:
+            last = self._last = time, self._at(time)
+        return last[1]
+
+    def _at(self, time: float) -> JointValues:
+        k = bisect_right(self.pieces, time, key=_start_of) - 1
         if k < 0:
             return self._resting(self.rest)
         piece = self.pieces[k]
@@ -122,16 +131,22 @@ class Track:
         n = len(self.joints)
         q, qd, qdd = (np.zeros((len(times), n)) for _ in range(3))
         q[:] = self.rest
-        for k, piece in enumerate(self.pieces):
-            last = k + 1 == len(self.pieces)
+        if not len(times):
+            return JointValues(q, qd, qdd)
+        first = bisect_right(self.pieces, times[0], key=_start_of) - 1
+        for k in range(max(first - 1, 0), len(self.pieces)):
+            piece, last = self.pieces[k], k + 1 == len(self.pieces)
+            if piece.start > times[-1]:
+                break
             behind = math.inf if last else self.pieces[k + 1].start
             a, b, c = np.searchsorted(times, [piece.start, piece.end, behind])
             if last or piece.end < behind:  # the instant at which it ends is its own
                 b = max(b, int(np.searchsorted(times, piece.end, side="right")))
                 b = min(b, c)
-            since = np.minimum(times[a:b] - piece.start, piece.motion.duration)
-            found = piece.motion.at(since)
-            q[a:b], qd[a:b], qdd[a:b] = found.q, found.qd, found.qdd
+            if b > a:
+                since = np.minimum(times[a:b] - piece.start, piece.motion.duration)
+                found = piece.motion.at(since)
+                q[a:b], qd[a:b], qdd[a:b] = found.q, found.qd, found.qdd
             if c > b:
                 q[b:c] = piece.motion.at(float(piece.end - piece.start)).q
         return JointValues(q, qd, qdd)
@@ -212,6 +227,10 @@ class Track:
         """Return whether a motion is at rest where it ends."""
         is_whole = piece.end == piece.start + piece.motion.duration
         return is_whole and bool((np.abs(piece.motion.qd[-1]) < STILL).all())
+
+
+def _start_of(piece: TrackPiece) -> float:
+    return piece.start
 
 
 def values_at(tracks: Sequence[Track], q: Array, time: float) -> JointValues:

@@ -14,6 +14,7 @@ from armillary.ik.factory import solver_of
 from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.kinematics.bound_kernel import AnyKernel
 from armillary.kinematics.moving_links import moving_links
+from armillary.kinematics.placement import Placement
 from armillary.kinematics.questions import fk
 from armillary.kinematics.state import State
 from armillary.model.frame import FrameRef
@@ -74,6 +75,10 @@ class World:
         self.tasks = frozenset(tasks)
         self.tracks: dict[str, Track] = {}
         self._carriers: dict[FrameRef, tuple[AnyKernel | None, Array]] = {}
+        # Of the whole run: all its states are on one branch of closed loops.
+        self._kernels: dict[Hashable, AnyKernel] = {}
+        self._solvers: dict[Hashable, InverseKinematics] = {}
+        self._now = (0.0, b"", state)
         self._chains: dict[tuple[str, ...], tuple[set[str], set[int]]] = {}
         self.gripped: dict[str, str] = {}
         self.absent = set(absent)
@@ -94,7 +99,12 @@ class World:
     def now(self) -> State:
         """Return the state at the present instant."""
         values = self.values(self.time)
-        return self.state.replace(q=values.q, qd=values.qd, time=self.time)
+        key = values.q.tobytes() + values.qd.tobytes()
+        time, known, state = self._now
+        if time != self.time or known != key or state.tree is not self.state.tree:
+            state = self.state.replace(q=values.q, qd=values.qd, time=self.time)
+            self._now = self.time, key, state
+        return state
 
     def change(self, state: State) -> None:
         """Take over attachments and bases that change now."""
@@ -163,18 +173,32 @@ class World:
         """
         if frame == WORLD:
             return np.broadcast_to(np.eye(4), (len(times), 4, 4))
+        X = self.poses_at(self.cell.frame(frame), self.samples(times, frame))
+        return np.broadcast_to(X, (len(times), 4, 4))
+
+    def samples(self, times: Array, *frames: str) -> Array:
+        """Return the positions of joints that move frames, at instants, shape (k, N).
+
+        Args:
+            times: Instants that ascend [s], shape (k,).
+            frames: The frames; joints that do not move them are where they began.
+        """
         q = np.tile(self.changes[0][1].q, (len(times), 1))
-        _, joints = self.chain(frame)
+        _, joints = self.chain(*frames)
         for track in self.tracks.values():
             if track.pieces and not joints.isdisjoint(track.joints.tolist()):
                 q[:, track.joints] = track.samples(times).q
-        return np.broadcast_to(
-            self.poses_at(self.cell.frame(frame), q), (len(times), 4, 4)
-        )
+        return q
 
     def pose(self, frame: str) -> Array:
         """Return the pose of a frame in the world at the present instant, (4, 4)."""
-        return self.poses_at(self.cell.frame(frame), self.values(self.time).q)
+        (X,) = self.poses_of(frame)
+        return X
+
+    def poses_of(self, *frames: str) -> list[Array]:
+        """Return the poses of frames in the world at the present instant."""
+        q = self.values(self.time).q
+        return [self.poses_at(self.cell.frame(frame), q) for frame in frames]
 
     def poses_at(self, at: FrameRef, q: Array) -> Array:
         """Return poses of a place on a link in the world, as attachments are now.
@@ -201,7 +225,12 @@ class World:
             kernel, link = None, moving.links[fixed.row]
             if link >= 0:
                 name = self.state.tree.name(link)
-                kernel = fk(self.cell, name, relative_to=WORLD, state=self.state)
+                key = name, self._placed(self.chain(name)[0])
+                if key not in self._kernels:
+                    self._kernels[key] = fk(
+                        self.cell, name, relative_to=WORLD, state=self.state
+                    )
+                kernel = self._kernels[key]
             self._carriers[at] = kernel, offset
         return self._carriers[at]
 
@@ -228,10 +257,11 @@ class World:
         """
         names, joints = self.chain(*frames)
         others = sorted(joints - set(but.joints.tolist() if but else ()))
-        return (
-            tuple(p for p in self.state.placements if p.manipulator in names),
-            self.values(self.time).q[others].tobytes(),
-        )
+        return self._placed(names), self.values(self.time).q[others].tobytes()
+
+    def _placed(self, names: set[str]) -> tuple[Placement, ...]:
+        """Return where bases of manipulators are, as far as states place them."""
+        return tuple(p for p in self.state.placements if p.manipulator in names)
 
     def ways(self, *frames: str, but: Track | None) -> Hashable:
         """Return what decides how frames move from now on, likewise."""
@@ -257,7 +287,17 @@ class World:
             ModelError: The joints do not move the frame.
             UnknownName: It does not exist.
         """
-        return solver_of(self.cell, frame, joints=self.names(track), state=self.now())
+        coupled = self.cell.limit_rows.others(tuple(track.joints.tolist()))
+        key = (
+            *(frame, track.name, self.surroundings(frame, but=track)),
+            self.values(self.time).q[list(coupled)].tobytes(),
+        )
+        solver = self._solvers.get(key)
+        if solver is None:
+            names, state = self.names(track), self.now()
+            solver = solver_of(self.cell, frame, joints=names, state=state)
+            self._solvers[key] = solver
+        return solver
 
     def part(self, name: str) -> str:
         """Return the name of a part, a manipulator whose base may be moved.
@@ -299,6 +339,7 @@ class RunLimits:
         """
         joints = range(len(cell.joint_names))
         self.cell = cell
+        self._accelerations: dict[bytes, Array] = {}
         self.position = np.stack(cell.limits)
         self.velocity = velocity_limits(cell, joints, None)
         self.acceleration = acceleration_limits(cell, joints, None, is_needed=False)
@@ -328,14 +369,17 @@ class RunLimits:
         Raises:
             ModelError: One has none.
         """
-        return acceleration_limits(
-            self.cell,
-            joints.tolist(),
-            (self.acceleration[0, joints], self.acceleration[1, joints])
-            if np.isfinite(self.acceleration[:, joints]).all()
-            else None,
-            is_needed=True,
-        )
+        key = joints.tobytes()
+        if key not in self._accelerations:
+            lower, upper = self.acceleration[:, joints]
+            is_known = np.isfinite(lower).all() and np.isfinite(upper).all()
+            self._accelerations[key] = acceleration_limits(
+                self.cell,
+                joints.tolist(),
+                (lower, upper) if is_known else None,
+                is_needed=True,
+            )
+        return self._accelerations[key]
 
 
 def _positive(name: str, value: Any) -> float:
