@@ -23,7 +23,7 @@ from armillary.planning.tool_curve import Blend, ToolCurve, curve_through
 from armillary.programs.ending import Impossible, RunReason
 from armillary.programs.following import FollowedWay, Mover, meet, rests, stop_at
 from armillary.programs.steps import PTP, JointMotion, Linear, Planned
-from armillary.programs.tracks import Track
+from armillary.programs.tracks import Move, Track
 from armillary.programs.world import RunLimits, World
 from armillary.spatial.pose import Pose
 from armillary.trajectories.motion import Motion
@@ -34,6 +34,12 @@ __all__ = ["Following", "Moves"]
 
 Array = npt.NDArray[np.float64]
 Made = TypeVar("Made")
+
+ROUGHLY: Final = 2.0**-12
+"""To what positions are rounded that solvers of poses start from [m or rad]."""
+
+SAME: Final = 1e-6
+"""Answers to a pose that are so near to each other are one [m or rad]."""
 
 MOST_EXCESS: Final = 1.01
 """By which ratio limits may be exceeded by what follows a frame while it waits."""
@@ -102,7 +108,7 @@ class Moves:
             limits.accelerations(joints) * acceleration,
         )
 
-    def ptp(self, step: PTP, track: Track) -> tuple[list[Motion], Following | None]:
+    def ptp(self, step: PTP, track: Track) -> tuple[list[Move], Following | None]:
         """Return the motions of a step, and what is followed after them.
 
         Raises:
@@ -122,26 +128,27 @@ class Moves:
             ),
             self.limits.key,
         )
-        motions = self._kept(key, lambda: tuple(self._ptp(step, track)))
-        return list(motions), None
+        moves = self._kept(key, lambda: tuple(self._ptp(step, track)))
+        return list(moves), None
 
-    def _ptp(self, step: PTP, track: Track) -> list[Motion]:
+    def _ptp(self, step: PTP, track: Track) -> list[Move]:
         """Return the motions of a step to what stands still."""
         mover = self._slower(self.mover(track, step.frame, step.acceleration), step)
         values = track.at(self.world.time)
         targets = self._targets(step, track, mover)
-        motions: list[Motion] = []
+        moves: list[Move] = []
         if not rests(values):
-            motions.append(stop_at(mover, values, targets[0]))
+            moves.append(Move(stop_at(mover, values, targets[0]), targets[0]))
         elif step.blend and len(targets) > 1:
-            return [self._blended(step, track, mover, [values.q, *targets])]
+            motion = self._blended(step, track, mover, [values.q, *targets])
+            return [Move(motion, targets[-1])]
         else:
             targets = [np.asarray(values.q), *targets]
         for q0, q1 in pairwise(targets):
             arrays = straight_motion(q0, q1, mover.velocity, mover.acceleration)
             if arrays is not None:
-                motions.append(Motion(**arrays._asdict(), joint_names=()))
-        return motions
+                moves.append(Move(Motion(**arrays._asdict(), joint_names=()), q1))
+        return moves
 
     def _slower(self, mover: Mover, step: JointMotion) -> Mover:
         return mover._replace(velocity=mover.velocity * step.speed)
@@ -158,7 +165,7 @@ class Moves:
             joints=self.world.names(track),
         ).motion()
 
-    def _meeting(self, step: PTP, track: Track) -> tuple[list[Motion], Following]:
+    def _meeting(self, step: PTP, track: Track) -> tuple[list[Move], Following]:
         """Return the motion that ends at a pose of a frame that moves."""
         (to,) = step.to if len(step.to) == 1 else (None,)
         if not isinstance(to, Pose):
@@ -198,11 +205,11 @@ class Moves:
             speed=math.inf,
             acceleration=math.inf,
         )
-        return [motion], following
+        return [Move(motion)], following
 
     def linear(
         self, step: Linear, track: Track, following: Following | None
-    ) -> tuple[list[Motion], Following | None]:
+    ) -> tuple[list[Move], Following | None]:
         """Return the motions of a step along lines and arcs, as `ptp` does.
 
         Raises:
@@ -233,7 +240,8 @@ class Moves:
             world.surroundings(step.frame, frame, but=track),
             self.limits.key,
         )
-        return [self._kept(key, lambda: self._line(step, track, values.q))], None
+        motion = self._kept(key, lambda: self._line(step, track, values.q))
+        return [Move(motion)], None
 
     def _line(self, step: Linear, track: Track, q: Array) -> Motion:
         world = self.world
@@ -267,7 +275,7 @@ class Moves:
 
     def _along(
         self, step: Linear, track: Track, followed: str
-    ) -> tuple[list[Motion], Following | None]:
+    ) -> tuple[list[Move], Following | None]:
         """Return the first motion along a way in a frame that moves.
 
         followed: The frame that is followed; that of the step stays where it is in it.
@@ -293,7 +301,7 @@ class Moves:
         key = self._key_of_way(way, followed, track, step.frame, step.relative_to)
         motion = self._kept(key, lambda: way.slowed(values))
         way.duration = motion.duration
-        return [motion], Following(followed, step.frame, way)
+        return [Move(motion)], Following(followed, step.frame, way)
 
     def followed(self, following: Following, track: Track, end: float) -> Motion | None:
         """Return the motion that follows a frame from now on, to an instant.
@@ -335,7 +343,7 @@ class Moves:
             world.ways(frame, *others, but=track),
         )
 
-    def planned(self, step: Planned, track: Track) -> tuple[list[Motion], None]:
+    def planned(self, step: Planned, track: Track) -> tuple[list[Move], None]:
         """Return the motion along a way that touches nothing.
 
         Raises:
@@ -355,7 +363,7 @@ class Moves:
             *(state.q.tobytes(), state.placements, self._key_of_check()),
             self.limits.key,
         )
-        return [self._kept(key, lambda: self._plan(step, track))], None
+        return [Move(self._kept(key, lambda: self._plan(step, track)))], None
 
     def _plan(self, step: Planned, track: Track) -> Motion:
         world = self.world
@@ -412,7 +420,7 @@ class Moves:
             if isinstance(to, str):
                 q = np.asarray(in_posture(world.now(), to).q)[track.joints]
             elif isinstance(to, Pose):
-                q = self._reached(step, to, mover, near)
+                q = self._reached(step, to, track, mover, near)
             else:
                 q = np.array(to, np.float64)
                 if len(q) != n:
@@ -434,7 +442,9 @@ class Moves:
             near = q
         return found
 
-    def _reached(self, step: JointMotion, to: Pose, mover: Mover, near: Array) -> Array:
+    def _reached(
+        self, step: JointMotion, to: Pose, track: Track, mover: Mover, near: Array
+    ) -> Array:
         world = self.world
         (R,) = world.frame_poses(step.relative_to, np.array([world.time]))
         X = np.asarray(R @ np.asarray(to.matrix(), np.float64))
@@ -448,7 +458,32 @@ class Moves:
                 f"the pose of {quote(step.frame)} relative to "
                 f"{quote(step.relative_to)}: {reason.sentence}",
             )
-        return np.array(solution.q)
+        return self._alike(step, track, solver, X, np.array(solution.q))
+
+    def _alike(
+        self,
+        step: JointMotion,
+        track: Track,
+        solver: InverseKinematics,
+        X: Array,
+        q: Array,
+    ) -> Array:
+        """Return the same answer to a pose, to the bit, wherever the joints come from.
+
+        Solvers end within a tolerance, so that an answer depends on their start: lines
+        from the same pose would not be the same, and could not be kept. This one is
+        found from the answer rounded to `ROUGHLY`.
+        """
+        if solver.numeric.problem.is_redundant:
+            return q
+        near = np.round(q / ROUGHLY) * ROUGHLY
+        key = (
+            *("pose", step.frame, track.joints.tobytes(), X.tobytes(), near.tobytes()),
+            self.world.surroundings(step.frame, but=track),
+        )
+        again = self._kept(key, lambda: np.array(solver(X, near=near).q))
+        is_same = bool(np.abs(again - q).max() < SAME)  # NaN where none is found
+        return again if is_same else q
 
     def _key_of_check(self) -> Hashable:
         check = self.check

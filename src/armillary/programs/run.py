@@ -484,14 +484,14 @@ class _Run:
                 "Program(tasks, joints={...})",
             )
         if isinstance(step, Linear):
-            motions, following = self.moves.linear(step, task.track, task.following)
+            moves, following = self.moves.linear(step, task.track, task.following)
         elif isinstance(step, PTP):
-            motions, following = self.moves.ptp(step, task.track)
+            moves, following = self.moves.ptp(step, task.track)
         else:
-            motions, following = self.moves.planned(step, task.track)
+            moves, following = self.moves.planned(step, task.track)
         task.following, start = following, self.world.time
-        for motion in motions:
-            task.track.add(self.world.time, motion)
+        for motion, to in moves:
+            task.track.add(self.world.time, motion, to)
             # What it follows may change its motion, and the end with it.
             while task.track.end > self.world.time:
                 yield Until(task.track.end)
