@@ -600,7 +600,7 @@ class _Run:
         for following, frame in followed:
             following.go_on_with(frame, world)
         self.events.append(Event(world.time, world.state, frozenset(world.absent)))
-        self._set_sensors()
+        self._set_sensors(part=step.part)
 
     def _followed_by_own(self, step: Grip) -> list[tuple[Following, str]]:
         """Return robots that grip what they follow, and what carried it until then."""
@@ -623,13 +623,20 @@ class _Run:
     def _set(self, signal: str, value: Value, span: int | None) -> None:
         self.signals.set(signal, value, time=self.world.time, span=span)
 
-    def _set_sensors(self, but: SensorWatch | None = None) -> None:
-        """Let sensors say what they see after parts changed their places."""
+    def _set_sensors(self, *, but: SensorWatch | None = None, part: str = "") -> None:
+        """Let sensors say what they see after parts changed their places.
+
+        Args:
+            but: The sensor whose change was this instant.
+            part: The part that changed its place, with those that it carries; by
+                default all.
+        """
         for watch in self.watches:
             if watch is but:
                 continue
-            distance = watch.distance(self.world.time)
             is_on = bool(self.signals.values[watch.name])
+            # A sensor that is on goes on seeing whatever else it sees.
+            distance = watch.distance(self.world.time, "" if is_on else part)
             if is_on and distance > 2e-9:
                 self._set(watch.name, False, None)
             elif not is_on and distance < 0.0:

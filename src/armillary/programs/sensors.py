@@ -110,7 +110,10 @@ class SensorWatch:
         self.name, self._sensor, self._world = name, sensor, world
         self._frame = cell.frame(sensor.frame)
         self._name = cell.qualified(sensor.frame)
+        # What decides a change, when it comes, and until when it was searched for: of
+        # some shapes, and of all.
         self._known: dict[tuple[str, ...], tuple[Hashable, float, float]] = {}
+        self._whole: tuple[Hashable, float, float] = None, math.inf, -math.inf
         parts = [world.part(part) for part in sensor.parts] or movable_parts(world)
         shape = sensor.shape
         self._reach = reach_of(shape)
@@ -131,12 +134,20 @@ class SensorWatch:
                 "collision shape."
             )
 
-    def distance(self, time: float) -> float:
+    def distance(self, time: float, part: str = "") -> float:
         """Return the least distance from a part that is there [m].
 
         It is below 0 where they overlap, and infinite where no part is there.
+
+        Args:
+            time: The instant [s].
+            part: Ask only for this part and those that it carries; by default all.
         """
-        rows = self._rows(np.array([time]), self._present())
+        chain = self._world.chain
+        shapes = self._present()
+        if part and part not in chain(self._name)[0]:
+            shapes = [each for each in shapes if part in chain(each.name)[0]]
+        rows = self._rows(np.array([time]), shapes)
         return float(rows.min(initial=math.inf))
 
     def _present(self) -> list[Seen]:
@@ -147,9 +158,11 @@ class SensorWatch:
     def _rows(self, times: Array, shapes: list[Seen]) -> Array:
         """Return the distances from shapes at instants that ascend, shape (k, s) [m]."""
         world = self._world
+        found = np.empty((len(times), len(shapes)))
+        if not shapes:
+            return found
         q = world.samples(times, self._name, *(seen.name for seen in shapes))
         X_W = np.linalg.inv(world.poses_at(self._frame, q))
-        found = np.empty((len(times), len(shapes)))
         for k, seen in enumerate(shapes):
             found[:, k] = seen.distance(X_W @ world.poses_at(seen.at, q))
         return found
@@ -161,6 +174,12 @@ class SensorWatch:
             is_on: What it holds now.
             until: The instant [s], may be infinite.
         """
+        world = self._world
+        # As long as nothing changes, what was found stays true.
+        key = world.version, is_on
+        known, change, searched = self._whole
+        if known == key and change > world.time and until <= searched:
+            return change
         # Off, each part may come by itself: what moves one leaves what is known of
         # the others. On, all that touch have to leave.
         present = self._present()
@@ -168,11 +187,20 @@ class SensorWatch:
         if not is_on:
             for seen in present:
                 groups.setdefault(seen.part, []).append(seen)
-        changes = (self._change_of(each, is_on, until) for each in groups.values())
-        return min(changes, default=math.inf)
+        changes = [self._change_of(each, is_on, until) for each in groups.values()]
+        change = min((each for each, _ in changes), default=math.inf)
+        searched = min((each for _, each in changes), default=math.inf)
+        self._whole = key, change, searched
+        return change
 
-    def _change_of(self, shapes: list[Seen], is_on: bool, until: float) -> float:
-        """Return when shapes change the sensor, if no others do."""
+    def _change_of(
+        self, shapes: list[Seen], is_on: bool, until: float
+    ) -> tuple[float, float]:
+        """Return when shapes change the sensor, if no others do.
+
+        Returns:
+            The instant, and until when it was searched for [s]; both may be infinite.
+        """
         world = self._world
         names = tuple(sorted(seen.name for seen in shapes))
         carriers, joints = world.chain(self._name, *names)
@@ -182,7 +210,7 @@ class SensorWatch:
             if track.moves(world.time) and not joints.isdisjoint(track.joints.tolist())
         ]
         if not names or not tracks:
-            return math.inf
+            return math.inf, math.inf
         # What was found stays true while nothing else moves or carries them.
         pieces = tuple((each.name, len(each.pieces), each.end) for each in tracks)
         placed = tuple(p for p in world.state.placements if p.manipulator in carriers)
@@ -194,7 +222,7 @@ class SensorWatch:
             searched = max(until, world.time + AHEAD)
             change = self._kept(is_on, searched, tracks, shapes)
             self._known[names] = key, change, searched
-        return change
+        return change, searched
 
     def _kept(
         self, is_on: bool, until: float, tracks: list[Track], shapes: list[Seen]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from functools import cached_property
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,20 @@ APART: Final = 10.0
 def absent_pose(cell: Workcell, part: str) -> Pose:
     """Return where an absent part is: far below, apart from all others."""
     return Pose.translation(APART * cell.number(part), 0.0, AWAY)
+
+
+class _Carrier(NamedTuple):
+    """What gives the poses of a place on a link.
+
+    Attributes:
+        kernel: Poses of the link that joints move, None where none does.
+        offset: The pose of the place on that link, or in the world, shape (4, 4).
+        names: The manipulators that carry it.
+    """
+
+    kernel: AnyKernel | None
+    offset: Array
+    names: set[str]
 
 
 class World:
@@ -74,7 +88,7 @@ class World:
         self._owners = [cell.owners[link] for link in links]
         self.tasks = frozenset(tasks)
         self.tracks: dict[str, Track] = {}
-        self._carriers: dict[FrameRef, tuple[AnyKernel | None, Array]] = {}
+        self._carriers: dict[FrameRef, _Carrier] = {}
         # Of the whole run: all its states are on one branch of closed loops.
         self._kernels: dict[Hashable, AnyKernel] = {}
         self._solvers: dict[Hashable, InverseKinematics] = {}
@@ -108,10 +122,32 @@ class World:
 
     def change(self, state: State) -> None:
         """Take over attachments and bases that change now."""
+        before = {each.manipulator: each for each in self.state.placements}
+        changed = {
+            each.manipulator
+            for each in state.placements
+            if before.pop(each.manipulator, None) is not each
+        }
+        changed |= set(before)
         self.state = state
-        self._carriers.clear()
-        self._chains.clear()
+        # What nothing that changed carries stays as it is known.
+        self._chains = {
+            frames: chain
+            for frames, chain in self._chains.items()
+            if changed.isdisjoint(chain[0])
+        }
+        self._carriers = {
+            at: carrier
+            for at, carrier in self._carriers.items()
+            if changed.isdisjoint(carrier.names)
+        }
         self.changes.append((self.time, state))
+
+    @property
+    def version(self) -> Hashable:
+        """Return what changes where motions or attachments do."""
+        tracks = self.tracks.values()
+        return len(self.changes), *((len(each.pieces), each.end) for each in tracks)
 
     def chain(self, *frames: str) -> tuple[set[str], set[int]]:
         """Return the manipulators that carry frames, and the joints that move them."""
@@ -213,26 +249,28 @@ class World:
         Returns:
             Shape (..., 4, 4), or (4, 4) where no joint moves it.
         """
-        kernel, offset = self._carrier(at)
+        kernel, offset, _ = self._carrier(at)
         return offset if kernel is None else np.asarray(kernel(q) @ offset)
 
-    def _carrier(self, at: FrameRef) -> tuple[AnyKernel | None, Array]:
+    def _carrier(self, at: FrameRef) -> _Carrier:
         """Return the poses of the link that joints move, and the place on that."""
-        if at not in self._carriers:
-            moving = moving_links(self.cell)
-            fixed = moving.fixed_to(self.state.tree, at.link)
-            offset = (fixed.pose @ at.pose).matrix()
-            kernel, link = None, moving.links[fixed.row]
-            if link >= 0:
-                name = self.state.tree.name(link)
-                key = name, self._placed(self.chain(name)[0])
-                if key not in self._kernels:
-                    self._kernels[key] = fk(
-                        self.cell, name, relative_to=WORLD, state=self.state
-                    )
-                kernel = self._kernels[key]
-            self._carriers[at] = kernel, offset
-        return self._carriers[at]
+        known = self._carriers.get(at)
+        if known is not None:
+            return known
+        moving, tree = moving_links(self.cell), self.state.tree
+        fixed = moving.fixed_to(tree, at.link)
+        offset = (fixed.pose @ at.pose).matrix()
+        kernel, link = None, moving.links[fixed.row]
+        names, _ = self.chain(WORLD if at.link < 0 else tree.name(at.link))
+        if link >= 0:
+            name = tree.name(link)
+            key = name, self._placed(self.chain(name)[0])
+            kernel = self._kernels.get(key)
+            if kernel is None:
+                kernel = fk(self.cell, name, relative_to=WORLD, state=self.state)
+                self._kernels[key] = kernel
+        made = self._carriers[at] = _Carrier(kernel, offset, names)
+        return made
 
     def be_there(self, *frames: str) -> None:
         """Refuse frames of parts that are absent.
