@@ -349,17 +349,15 @@ class FollowedWay:
         # Two further instants at each side, for differences.
         times = start + h * np.arange(-2.0, count + 3.0)
         poses = self.poses(times)
-        forth = solver.path(poses[2:], start=values.q)
-        back = solver.path(poses[1::-1], start=values.q)
-        for path in (forth, back):
-            bad = ~path.answer.success
-            if bad.any():
-                reason = RunReason(int(path.answer.reason[bad][0]))
-                raise Impossible(reason, f"the way: {reason.sentence}")
-            if len(path.jumps):
-                reason = RunReason.JUMPS
-                raise Impossible(reason, f"the way: {reason.sentence}")
-        q = np.concatenate([back.answer.q[::-1], forth.answer.q])
+        path = solver.path(poses, start=values.q)
+        bad = ~path.answer.success
+        if bad.any():
+            reason = RunReason(int(path.answer.reason[bad][0]))
+            raise Impossible(reason, f"the way: {reason.sentence}")
+        if len(path.jumps):
+            reason = RunReason.JUMPS
+            raise Impossible(reason, f"the way: {reason.sentence}")
+        q = np.array(path.answer.q)
         windows = np.lib.stride_tricks.sliding_window_view(q, 5, axis=0)
         qd = windows @ FIRST / h
         qdd = windows @ SECOND / h**2

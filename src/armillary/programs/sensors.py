@@ -267,12 +267,8 @@ class SensorWatch:
             return math.inf
         sign = -1.0 if is_on else 1.0
         distances = self._rows(times, shapes)
-        # Half the sum of the distances at both ends, less the way: no less is between.
-        # Off, any part may come; on, all that touch have to leave.
-        ways = speeds * np.diff(times)[:, None]
-        nearest = 0.5 * (distances[:-1] + distances[1:] - sign * ways)
         changes = sign * distances.min(axis=1) <= 0.0
-        may = (sign * nearest.min(axis=1) <= 0.0) | changes[:-1] | changes[1:]
+        may = changes[:-1] | changes[1:] | ~_keeps(sign, times, distances, speeds)
         for k in np.flatnonzero(may).tolist():
             between = float(times[k]), float(times[k + 1])
             change = self._found_between(sign, *between, shapes, speeds[k])
@@ -285,6 +281,9 @@ class SensorWatch:
     ) -> float:
         """Return the change between two instants, by steps that do not pass one.
 
+        Behind each step distances are asked for at instants that are 1, 2, 4, ... times
+        `LEAST_STEP` apart: where parts go away, these lead to the end at once.
+
         Args:
             sign: 1 where the sensor is off, -1 where it is on.
             start: The first instant [s].
@@ -296,28 +295,37 @@ class SensorWatch:
         def value(time: float) -> float:
             return sign * float(self._rows(np.array([time]), shapes).min())
 
-        time, step = start, LEAST_STEP
-        d = value(time)
+        def ahead(since: float) -> tuple[Array, Array, Array]:
+            doublings = math.ceil(math.log2(max(end - since, 0.0) / LEAST_STEP + 1.0))
+            times = since + LEAST_STEP * (2.0 ** np.arange(doublings + 1.0) - 1.0)
+            times = np.minimum(times, end)
+            distances = self._rows(times, shapes)
+            return times, distances, sign * distances.min(axis=1)
+
+        (times, distances, d), k = ahead(start), 0
         # Where it has just changed, shapes touch, or cease to, and go on doing so.
-        while d <= 0.0 and time < end:
-            ahead = value(min(time + step, end))
-            if ahead <= d:
-                return time
-            time, d, step = min(time + step, end), ahead, 2.0 * step
-        (distances,) = self._rows(np.array([time]), shapes)
-        while time < end:
-            before, step = (time, d), LEAST_STEP
-            if d > NEAR:
-                with np.errstate(divide="ignore"):
-                    times = np.abs(distances) / speeds
-                least = times[distances <= 0.0].max() if sign < 0.0 else times.min()
+        while d[k] <= 0.0:
+            if times[k] >= end:
+                return math.inf
+            if d[k + 1] <= d[k]:
+                return float(times[k])
+            k += 1
+        while True:
+            keeps = _keeps(sign, times[k:], distances[k:], speeds) & (d[k + 1 :] > 0.0)
+            k += int(np.argmin(np.append(keeps, [False])))
+            before = float(times[k]), float(d[k])
+            if before[0] >= end:
+                return math.inf
+            step = LEAST_STEP
+            if d[k] > NEAR:
+                never = np.full(len(speeds), math.inf)
+                away = np.abs(distances[k])
+                each = np.divide(away, speeds, out=never, where=speeds > 0.0)
+                least = each[distances[k] <= 0.0].max() if sign < 0.0 else each.min()
                 step = max(float(least), LEAST_STEP)
-            time = min(time + step, end)
-            (distances,) = self._rows(np.array([time]), shapes)
-            d = sign * float(distances.min())
-            if d <= 0.0:
-                return _crossing(value, before, (time, d))
-        return math.inf
+            (times, distances, d), k = ahead(min(before[0] + step, end)), 0
+            if d[0] <= 0.0:
+                return _crossing(value, before, (float(times[0]), float(d[0])))
 
     def _speeds(
         self, start: float, end: float, tracks: list[Track], shapes: list[Seen]
@@ -398,6 +406,25 @@ class SensorWatch:
         speeds = np.pad((way + near.reach * turned) / np.diff(times), 1, mode="edge")
         # Those of neighbours count, too.
         return SLOWER * np.maximum(speeds[1:-1], np.maximum(speeds[:-2], speeds[2:]))
+
+
+def _keeps(
+    sign: float, times: Array, distances: Array, speeds: Array
+) -> npt.NDArray[np.bool_]:
+    """Return whether a sensor is proven to stay as it is between instants, shape (k,).
+
+    Between two of them a distance is no less than half the sum of both, less half the
+    way. Off, no part may come; on, not all that touch may leave.
+
+    Args:
+        sign: 1 where it is off, -1 where it is on.
+        times: The instants [s], shape (k + 1,).
+        distances: Of shapes there [m], shape (k + 1, s).
+        speeds: How fast each and the sensor approach each other, shape (s,) or (k, s).
+    """
+    ways = sign * speeds * np.diff(times)[:, None]
+    sums = (distances[:-1] + distances[1:] - ways).min(axis=1)
+    return np.asarray(sign * sums > 0.0)
 
 
 def _crossing(
