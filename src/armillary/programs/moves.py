@@ -476,7 +476,7 @@ class Moves:
         """
         if solver.numeric.problem.is_redundant:
             return q
-        near = np.round(q / ROUGHLY) * ROUGHLY
+        near = np.round(q / ROUGHLY) * ROUGHLY + 0.0  # no negative zeros
         key = (
             *("pose", step.frame, track.joints.tobytes(), X.tobytes(), near.tobytes()),
             self.world.surroundings(step.frame, but=track),
