@@ -121,7 +121,7 @@ def carrying(rounds: int) -> arm.Program:
             Linear(to=above(0.2, -0.9, height), frame=TOOL),
             Release(part="box"),
         ]
-    return arm.Program({ROBOT: steps}, absent=["box"])
+    return arm.Program({ROBOT: steps}, absent=("box",))
 
 
 def test_rounds_that_repeat_ask_for_no_more_kernels_and_solvers(
@@ -152,7 +152,7 @@ def passing(seconds: float) -> arm.Program:
         Wait(seconds=seconds),
         Leave(part="box"),
     ]
-    return arm.Program({"source": steps}, sensors={"beam": beam}, absent=["box"])
+    return arm.Program({"source": steps}, sensors={"beam": beam}, absent=("box",))
 
 
 def test_sensors_look_ahead_in_rows(cell: arm.Cell, calls: Calls):

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from armillary.collision.check import CheckOptions, CollisionCheck, check_of
 from armillary.errors import ModelError, quote
+from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.ik.reason import Reason
 from armillary.kinematics.postures import in_posture
 from armillary.model.fields import kept
@@ -522,7 +523,6 @@ def _curve(step: Linear, first: Array, followed: str) -> ToolCurve:
             "corner, or with blend=",
         )
     return curve
-
 
 
 def _of_joints(motion: Motion, joints: Any = slice(None)) -> Motion:

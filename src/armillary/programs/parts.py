@@ -84,7 +84,8 @@ def _appeared(world: World, step: Appear, part: str) -> State:
     world.absent.discard(part)
     if step.on == WORLD:
         return world.now().place(part, step.at, relative_to=step.relative_to)
-    return _attached(world, part, step.on, world.pose(step.relative_to) @ step.at.matrix())
+    X = world.pose(step.relative_to) @ np.asarray(step.at.matrix(), np.float64)
+    return _attached(world, part, step.on, X)
 
 
 def _left(world: World, part: str) -> State:
@@ -119,9 +120,7 @@ def _carried(state: State, part: str) -> list[str]:
 
 def _pose(world: World, part: str) -> Array:
     """Return the pose of a part's base in the world now, shape (4, 4)."""
-    return world.poses_at(
-        placed_frame(world.cell, part), world.values(world.time).q
-    )
+    return world.poses_at(placed_frame(world.cell, part), world.values(world.time).q)
 
 
 def _attached(world: World, part: str, to: str, X: Array) -> State:

@@ -156,7 +156,7 @@ class SensorWatch:
         return [seen for seen in self._seen if seen.part not in absent]
 
     def _rows(self, times: Array, shapes: list[Seen]) -> Array:
-        """Return the distances from shapes at instants that ascend, shape (k, s) [m]."""
+        """Return distances from shapes at instants that ascend, shape (k, s) [m]."""
         world = self._world
         found = np.empty((len(times), len(shapes)))
         if not shapes:
