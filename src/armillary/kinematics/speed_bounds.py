@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
@@ -160,6 +160,7 @@ class SpeedBounds(NamedTuple):
         upper: Array,
         *,
         accelerations: bool = False,
+        only: Iterable[int] | None = None,
     ) -> SpeedBounds:
         """Return the bounds while joints are within limits.
 
@@ -169,6 +170,8 @@ class SpeedBounds(NamedTuple):
             lower: Least joint positions [m or rad], shape (n,).
             upper: Greatest, shape (n,).
             accelerations: Whether `bending` is wanted; else it is infinite.
+            only: The rows that are asked for, with those of `carriers_of`; by default
+                all. Nothing is known of the others.
         """
         drives = [tree.drives[link] if link >= 0 else () for link in moving.links]
         starts = np.cumsum([0, *map(len, drives)])
@@ -184,7 +187,9 @@ class SpeedBounds(NamedTuple):
             return float(lower[joint]), float(upper[joint])
 
         parents = [0] * f
-        for row, link in enumerate(moving.links[1:], start=1):
+        asked = range(1, f) if only is None else sorted(set(only) - {0})
+        for row in asked:
+            link = moving.links[row]
             joint: Joint = tree.links[link].joint
             carrier = moving.fixed_to(tree, tree.parents[link])
             inner = carrier.pose @ tree.placement(link) @ joint.precursor
@@ -273,6 +278,15 @@ def zero_product(a: Any, b: Any) -> Array:
     with np.errstate(invalid="ignore"):
         product = np.multiply(a, b)
     return np.where(np.isnan(product), 0.0, product)
+
+
+def carriers_of(moving: MovingLinks, tree: Tree, row: int) -> list[int]:
+    """Return the rows of a moving link and of those that carry it, but the world's."""
+    found = list[int]()
+    while row:
+        found.append(row)
+        row = moving.fixed_to(tree, tree.parents[moving.links[row]]).row
+    return found
 
 
 def _parents_first(parents: Sequence[int]) -> list[int]:

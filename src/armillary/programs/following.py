@@ -16,7 +16,7 @@ polynomials of degree 5.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -263,6 +263,7 @@ class FollowedWay:
         frame: The poses of the frame at instants of the run.
         begin: When it begins [s], on the time axis of the run.
         duration: How long the way takes [s]; after it the tool stays at its end.
+        key: What decides the way, apart from how the frame moves.
     """
 
     def __init__(
@@ -273,6 +274,7 @@ class FollowedWay:
         way: Callable[[Array], Array],
         length: float,
         *,
+        key: Hashable,
         speed: float,
         acceleration: float,
     ) -> None:
@@ -284,10 +286,11 @@ class FollowedWay:
             begin: When the way begins [s].
             way: Poses in the frame by the parameter of the way, (k,) to (k, 4, 4).
             length: Up to which parameter it goes [m]; 0 to stay where it begins.
+            key: What decides the way, apart from how the frame moves.
             speed: The greatest speed along it [m/s].
             acceleration: The greatest acceleration along it [m/s^2].
         """
-        self.mover, self.frame, self.begin = mover, frame, begin
+        self.mover, self.frame, self.begin, self.key = mover, frame, begin, key
         self._way, self._length = way, length
         slowest = max(PEAK * length / speed, (BEND * length / acceleration) ** 0.5)
         self.duration = max(slowest, SHORTEST) if length else 0.0
@@ -346,17 +349,15 @@ class FollowedWay:
         # Two further instants at each side, for differences.
         times = start + h * np.arange(-2.0, count + 3.0)
         poses = self.poses(times)
-        forth = solver.path(poses[2:], start=values.q)
-        back = solver.path(poses[1::-1], start=values.q)
-        for path in (forth, back):
-            bad = ~path.answer.success
-            if bad.any():
-                reason = RunReason(int(path.answer.reason[bad][0]))
-                raise Impossible(reason, f"the way: {reason.sentence}")
-            if len(path.jumps):
-                reason = RunReason.JUMPS
-                raise Impossible(reason, f"the way: {reason.sentence}")
-        q = np.concatenate([back.answer.q[::-1], forth.answer.q])
+        path = solver.path(poses, start=values.q)
+        bad = ~path.answer.success
+        if bad.any():
+            reason = RunReason(int(path.answer.reason[bad][0]))
+            raise Impossible(reason, f"the way: {reason.sentence}")
+        if len(path.jumps):
+            reason = RunReason.JUMPS
+            raise Impossible(reason, f"the way: {reason.sentence}")
+        q = np.array(path.answer.q)
         windows = np.lib.stride_tricks.sliding_window_view(q, 5, axis=0)
         qd = windows @ FIRST / h
         qdd = windows @ SECOND / h**2

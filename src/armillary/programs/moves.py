@@ -6,24 +6,25 @@ import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.check import CheckOptions, CollisionCheck, check_of
 from armillary.errors import ModelError, quote
+from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.ik.reason import Reason
 from armillary.kinematics.postures import in_posture
 from armillary.model.fields import kept
 from armillary.model.mount import WORLD
 from armillary.planning.cartesian import line
 from armillary.planning.planner import planner
-from armillary.planning.tool_curve import Blend, curve_through
+from armillary.planning.tool_curve import Blend, ToolCurve, curve_through
 from armillary.programs.ending import Impossible, RunReason
 from armillary.programs.following import FollowedWay, Mover, meet, rests, stop_at
 from armillary.programs.steps import PTP, JointMotion, Linear, Planned
-from armillary.programs.tracks import Track
+from armillary.programs.tracks import Move, Track
 from armillary.programs.world import RunLimits, World
 from armillary.spatial.pose import Pose
 from armillary.trajectories.motion import Motion
@@ -33,6 +34,16 @@ from armillary.trajectories.time_path import time_path
 __all__ = ["Following", "Moves"]
 
 Array = npt.NDArray[np.float64]
+Made = TypeVar("Made")
+
+ROUGHLY: Final = 2.0**-12
+"""To what positions are rounded that solvers of poses start from [m or rad]."""
+
+SAME: Final = 1e-6
+"""Answers to a pose that are so near to each other are one [m or rad]."""
+
+MOST_EXCESS: Final = 1.01
+"""By which ratio limits may be exceeded by what follows a frame while it waits."""
 
 MOST_KEPT: Final = 20_000
 """Motions that a cell keeps for further runs."""
@@ -47,19 +58,22 @@ class Following:
 
     Attributes:
         frame: The frame that it follows.
+        tool: The frame of the robot that does.
         way: Where the tool is relative to it; None while it is still to be met.
         meeting: Returns the motion that meets the frame from now on; None afterwards.
     """
 
     frame: str
+    tool: str
     way: FollowedWay | None
     meeting: Callable[[], Motion] | None = None
 
     def go_on_with(self, frame: str, world: World) -> None:
         """Follow another frame from now on, as if it carried the one before."""
-        offset = np.linalg.solve(world.pose(frame), world.pose(self.frame))
+        offset = np.linalg.solve(*world.poses_of(frame, self.frame))
         self.frame = frame
         if self.way is not None:
+            self.way.key = self.way.key, frame, offset.tobytes()
 
             def poses(times: Array) -> Array:
                 return np.asarray(world.frame_poses(frame, times) @ offset)
@@ -95,7 +109,7 @@ class Moves:
             limits.accelerations(joints) * acceleration,
         )
 
-    def ptp(self, step: PTP, track: Track) -> tuple[list[Motion], Following | None]:
+    def ptp(self, step: PTP, track: Track) -> tuple[list[Move], Following | None]:
         """Return the motions of a step, and what is followed after them.
 
         Raises:
@@ -115,25 +129,27 @@ class Moves:
             ),
             self.limits.key,
         )
-        return list(self._all_kept(key, lambda: self._ptp(step, track))), None
+        moves = self._kept(key, lambda: tuple(self._ptp(step, track)))
+        return list(moves), None
 
-    def _ptp(self, step: PTP, track: Track) -> list[Motion]:
+    def _ptp(self, step: PTP, track: Track) -> list[Move]:
         """Return the motions of a step to what stands still."""
         mover = self._slower(self.mover(track, step.frame, step.acceleration), step)
         values = track.at(self.world.time)
         targets = self._targets(step, track, mover)
-        motions: list[Motion] = []
+        moves: list[Move] = []
         if not rests(values):
-            motions.append(stop_at(mover, values, targets[0]))
+            moves.append(Move(stop_at(mover, values, targets[0]), targets[0]))
         elif step.blend and len(targets) > 1:
-            return [self._blended(step, track, mover, [values.q, *targets])]
+            motion = self._blended(step, track, mover, [values.q, *targets])
+            return [Move(motion, targets[-1])]
         else:
             targets = [np.asarray(values.q), *targets]
         for q0, q1 in pairwise(targets):
             arrays = straight_motion(q0, q1, mover.velocity, mover.acceleration)
             if arrays is not None:
-                motions.append(Motion(**arrays._asdict(), joint_names=()))
-        return motions
+                moves.append(Move(Motion(**arrays._asdict(), joint_names=()), q1))
+        return moves
 
     def _slower(self, mover: Mover, step: JointMotion) -> Mover:
         return mover._replace(velocity=mover.velocity * step.speed)
@@ -150,7 +166,7 @@ class Moves:
             joints=self.world.names(track),
         ).motion()
 
-    def _meeting(self, step: PTP, track: Track) -> tuple[list[Motion], Following]:
+    def _meeting(self, step: PTP, track: Track) -> tuple[list[Move], Following]:
         """Return the motion that ends at a pose of a frame that moves."""
         (to,) = step.to if len(step.to) == 1 else (None,)
         if not isinstance(to, Pose):
@@ -179,21 +195,22 @@ class Moves:
             return self._kept(key, lambda: meet(mover, values, poses))
 
         motion = meeting()
-        following = Following(step.relative_to, None, meeting)
+        following = Following(step.relative_to, step.frame, None, meeting)
         following.way = FollowedWay(
             mover,
             lambda times: world.frame_poses(step.relative_to, times),
             world.time,
             lambda s: np.broadcast_to(X, (len(s), 4, 4)),
             0.0,
+            key=("at", step.frame, X.tobytes()),
             speed=math.inf,
             acceleration=math.inf,
         )
-        return [motion], following
+        return [Move(motion)], following
 
     def linear(
         self, step: Linear, track: Track, following: Following | None
-    ) -> tuple[list[Motion], Following | None]:
+    ) -> tuple[list[Move], Following | None]:
         """Return the motions of a step along lines and arcs, as `ptp` does.
 
         Raises:
@@ -224,7 +241,8 @@ class Moves:
             world.surroundings(step.frame, frame, but=track),
             self.limits.key,
         )
-        return [self._kept(key, lambda: self._line(step, track, values.q))], None
+        motion = self._kept(key, lambda: self._line(step, track, values.q))
+        return [Move(motion)], None
 
     def _line(self, step: Linear, track: Track, q: Array) -> Motion:
         world = self.world
@@ -258,48 +276,75 @@ class Moves:
 
     def _along(
         self, step: Linear, track: Track, followed: str
-    ) -> tuple[list[Motion], Following | None]:
+    ) -> tuple[list[Move], Following | None]:
         """Return the first motion along a way in a frame that moves.
 
         followed: The frame that is followed; that of the step stays where it is in it.
         """
         world = self.world
         mover = self.mover(track, step.frame, step.acceleration)
-        F, R, X = (
-            world.pose(frame) for frame in (followed, step.relative_to, step.frame)
-        )
+        F, R, X = world.poses_of(followed, step.relative_to, step.frame)
         first = np.asarray(np.linalg.solve(R, X), np.float64)
         R_F = np.linalg.solve(F, R)
-        names = [f"Target {k}" for k in range(len(step.to))]
-        curve = curve_through(
-            first, [each.as_given for each in step.to], names, Blend(step.blend, None)
-        )
-        if curve.sharp[:-1].any():
-            raise Impossible(
-                RunReason.OUTRUN,
-                f"{quote(followed)} moves: a way with corners is given one step a "
-                "corner, or with blend=",
-            )
+        where = step, first.tobytes(), R_F.tobytes()
+        curve = self._kept(("curve", *where), lambda: _curve(step, first, followed))
         way = FollowedWay(
             mover,
             lambda times: world.frame_poses(followed, times),
             world.time,
             lambda s: np.asarray(R_F @ curve.points(s).pose),
             curve.length,
+            key=("along", world.time, *where),
             speed=step.speed or math.inf,
             acceleration=step.tool_acceleration or math.inf,
         )
         values = track.at(world.time)
-        key = (
-            *("along", step, followed, track.joints.tobytes(), mover.limits),
-            *(world.time, R_F.tobytes(), *(part.tobytes() for part in values)),
-            world.ways(step.frame, step.relative_to, followed, but=track),
-        )
+        key = self._key_of_way(way, followed, track, step.frame, step.relative_to)
         motion = self._kept(key, lambda: way.slowed(values))
         way.duration = motion.duration
-        return [motion], Following(followed, way)
+        return [Move(motion)], Following(followed, step.frame, way)
 
-    def planned(self, step: Planned, track: Track) -> tuple[list[Motion], None]:
+    def followed(self, following: Following, track: Track, end: float) -> Motion | None:
+        """Return the motion that follows a frame from now on, to an instant.
+
+        None where nothing is followed, or it moves no more.
+
+        Raises:
+            Impossible: It is too fast, or leads to where the robot does not reach.
+        """
+        world, way, frame = self.world, following.way, following.frame
+        if way is None or not world.moves(frame, track):
+            return None
+
+        def make() -> Motion:
+            motion, excess = way.motion(track.at(world.time), world.time, end)
+            if excess > MOST_EXCESS:
+                raise Impossible(
+                    RunReason.OUTRUN,
+                    f"{quote(frame)} moves, or changes its speed, faster than the "
+                    "robot can follow; Drive(acceleration=) changes speeds slowly",
+                )
+            return motion
+
+        key = self._key_of_way(way, frame, track, following.tool)
+        key = *key, way.begin, way.duration, end
+        return self._kept(key, make)
+
+    def _key_of_way(
+        self, way: FollowedWay, frame: str, track: Track, *others: str
+    ) -> tuple[Hashable, ...]:
+        """Return what decides the motion along a way that a frame carries, from now on.
+
+        others: Further frames that count.
+        """
+        world = self.world
+        return (
+            *(way.key, frame, track.joints.tobytes(), way.mover.limits, world.time),
+            *(part.tobytes() for part in track.at(world.time)),
+            world.ways(frame, *others, but=track),
+        )
+
+    def planned(self, step: Planned, track: Track) -> tuple[list[Move], None]:
         """Return the motion along a way that touches nothing.
 
         Raises:
@@ -319,7 +364,7 @@ class Moves:
             *(state.q.tobytes(), state.placements, self._key_of_check()),
             self.limits.key,
         )
-        return [self._kept(key, lambda: self._plan(step, track))], None
+        return [Move(self._kept(key, lambda: self._plan(step, track)))], None
 
     def _plan(self, step: Planned, track: Track) -> Motion:
         world = self.world
@@ -376,7 +421,7 @@ class Moves:
             if isinstance(to, str):
                 q = np.asarray(in_posture(world.now(), to).q)[track.joints]
             elif isinstance(to, Pose):
-                q = self._reached(step, to, mover, near)
+                q = self._reached(step, to, track, mover, near)
             else:
                 q = np.array(to, np.float64)
                 if len(q) != n:
@@ -398,7 +443,9 @@ class Moves:
             near = q
         return found
 
-    def _reached(self, step: JointMotion, to: Pose, mover: Mover, near: Array) -> Array:
+    def _reached(
+        self, step: JointMotion, to: Pose, track: Track, mover: Mover, near: Array
+    ) -> Array:
         world = self.world
         (R,) = world.frame_poses(step.relative_to, np.array([world.time]))
         X = np.asarray(R @ np.asarray(to.matrix(), np.float64))
@@ -412,30 +459,70 @@ class Moves:
                 f"the pose of {quote(step.frame)} relative to "
                 f"{quote(step.relative_to)}: {reason.sentence}",
             )
-        return np.array(solution.q)
+        return self._alike(step, track, solver, X, np.array(solution.q))
+
+    def _alike(
+        self,
+        step: JointMotion,
+        track: Track,
+        solver: InverseKinematics,
+        X: Array,
+        q: Array,
+    ) -> Array:
+        """Return the same answer to a pose, to the bit, wherever the joints come from.
+
+        Solvers end within a tolerance, so that an answer depends on their start: lines
+        from the same pose would not be the same, and could not be kept. This one is
+        found from the answer rounded to `ROUGHLY`.
+        """
+        if solver.numeric.problem.is_redundant:
+            return q
+        near = np.round(q / ROUGHLY) * ROUGHLY + 0.0  # no negative zeros
+        key = (
+            *("pose", step.frame, track.joints.tobytes(), X.tobytes(), near.tobytes()),
+            self.world.surroundings(step.frame, but=track),
+        )
+        again = self._kept(key, lambda: np.array(solver(X, near=near).q))
+        is_same = bool(np.abs(again - q).max() < SAME)  # NaN where none is found
+        return again if is_same else q
 
     def _key_of_check(self) -> Hashable:
         check = self.check
         return self.options if check is None else (check.options, id(check.obstacles))
 
-    def _kept(self, key: Hashable, make: Callable[[], Motion]) -> Motion:
-        """Return a motion that the cell keeps for further runs."""
-        (motion,) = self._all_kept(key, lambda: [make()])
-        return motion
-
-    def _all_kept(
-        self, key: Hashable, make: Callable[[], list[Motion]]
-    ) -> tuple[Motion, ...]:
-        known = kept(
-            self.world.cell, "motions of programs", dict[Hashable, tuple[Motion, ...]]
-        )
-        motions = known.get(key)
-        if motions is None:
-            motions = tuple(make())
+    def _kept(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """Return a motion, or a curve, that the cell keeps for further runs."""
+        known = kept(self.world.cell, "motions of programs", dict[Hashable, Any])
+        made = known.get(key)
+        if made is None:
+            made = make()
             if len(known) >= MOST_KEPT:
                 known.clear()
-            known[key] = motions
-        return motions
+            known[key] = made
+        return made
+
+
+def _curve(step: Linear, first: Array, followed: str) -> ToolCurve:
+    """Return the curve of a step in a frame that moves.
+
+    Args:
+        step: The step.
+        first: Where it begins, in `relative_to`, shape (4, 4).
+        followed: The frame that the robot follows.
+
+    Raises:
+        Impossible: The tool has to stop at a corner.
+    """
+    names = [f"Target {k}" for k in range(len(step.to))]
+    blend = Blend(step.blend, None)
+    curve = curve_through(first, [each.as_given for each in step.to], names, blend)
+    if curve.sharp[:-1].any():
+        raise Impossible(
+            RunReason.OUTRUN,
+            f"{quote(followed)} moves: a way with corners is given one step a "
+            "corner, or with blend=",
+        )
+    return curve
 
 
 def _of_joints(motion: Motion, joints: Any = slice(None)) -> Motion:

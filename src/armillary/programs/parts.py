@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
+
 from armillary.errors import quote
+from armillary.kinematics.placement import placed_frame
 from armillary.kinematics.state import State
 from armillary.model.mount import WORLD
 from armillary.model.shapes.mesh import MeshSource
@@ -10,9 +14,11 @@ from armillary.programs.ending import Impossible, RunReason
 from armillary.programs.sensors import distance_to_part
 from armillary.programs.steps import Appear, Grip, Leave, Release
 from armillary.programs.world import World, absent_pose
+from armillary.spatial.pose import Pose
 
 __all__ = ["PartStep", "part_moved"]
 
+Array = npt.NDArray[np.float64]
 PartStep = Grip | Release | Appear | Leave
 
 
@@ -58,7 +64,7 @@ def _gripped(world: World, step: Grip, part: str, meshes: MeshSource | None) -> 
             f"within={step.within:g}",
         )
     world.gripped[part] = by
-    return world.now().grip(part, by=by, replace=True)
+    return _attached(world, part, by, _pose(world, part))
 
 
 def _released(world: World, step: Release, part: str) -> State:
@@ -67,15 +73,19 @@ def _released(world: World, step: Release, part: str) -> State:
     del world.gripped[part]
     if step.onto != WORLD and world.is_tool(step.onto):
         world.gripped[part] = world.cell.qualified(step.onto)
-    return _put(world.now(), part, step.onto)
+    if step.onto == WORLD:
+        return world.now().release(part)
+    return _attached(world, part, step.onto, _pose(world, part))
 
 
 def _appeared(world: World, step: Appear, part: str) -> State:
     if part not in world.absent:
         raise Impossible(RunReason.TAKEN, f"{quote(part)} is there already")
     world.absent.discard(part)
-    state = world.now().place(part, step.at, relative_to=step.relative_to)
-    return _put(state, part, step.on)
+    if step.on == WORLD:
+        return world.now().place(part, step.at, relative_to=step.relative_to)
+    X = world.pose(step.relative_to) @ np.asarray(step.at.matrix(), np.float64)
+    return _attached(world, part, step.on, X)
 
 
 def _left(world: World, part: str) -> State:
@@ -89,7 +99,9 @@ def _left(world: World, part: str) -> State:
     for each in (part, *_carried(state, part)):
         world.absent.add(each)
         world.gripped.pop(each, None)
-        state = _put(state, each, WORLD).place(each, absent_pose(world.cell, each))
+        if state.parent(each) != WORLD:
+            state = state.release(each)
+        state = state.place(each, absent_pose(world.cell, each))
     return state
 
 
@@ -106,8 +118,17 @@ def _carried(state: State, part: str) -> list[str]:
     return found[1:]
 
 
-def _put(state: State, part: str, onto: str) -> State:
-    """Let a frame, or the world, carry a part where it is."""
-    if onto != WORLD:
-        return state.grip(part, by=onto, replace=True)
-    return state.release(part) if state.parent(part) != WORLD else state
+def _pose(world: World, part: str) -> Array:
+    """Return the pose of a part's base in the world now, shape (4, 4)."""
+    return world.poses_at(placed_frame(world.cell, part), world.values(world.time).q)
+
+
+def _attached(world: World, part: str, to: str, X: Array) -> State:
+    """Return the state in which a frame carries a part.
+
+    The same as `State.grip`, by the kernels that the run has for poses.
+
+    X: The pose of the part's base in the world, shape (4, 4).
+    """
+    pose = Pose.from_matrix(np.linalg.solve(world.pose(to), X)).normalised()
+    return world.now().attach(part, to=to, pose=pose, replace=True)

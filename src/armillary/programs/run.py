@@ -484,14 +484,14 @@ class _Run:
                 "Program(tasks, joints={...})",
             )
         if isinstance(step, Linear):
-            motions, following = self.moves.linear(step, task.track, task.following)
+            moves, following = self.moves.linear(step, task.track, task.following)
         elif isinstance(step, PTP):
-            motions, following = self.moves.ptp(step, task.track)
+            moves, following = self.moves.ptp(step, task.track)
         else:
-            motions, following = self.moves.planned(step, task.track)
+            moves, following = self.moves.planned(step, task.track)
         task.following, start = following, self.world.time
-        for motion in motions:
-            task.track.add(self.world.time, motion)
+        for motion, to in moves:
+            task.track.add(self.world.time, motion, to)
             # What it follows may change its motion, and the end with it.
             while task.track.end > self.world.time:
                 yield Until(task.track.end)
@@ -549,22 +549,13 @@ class _Run:
         self._follow(task, following, now + HOLD)
 
     def _follow(self, task: Task, following: Following, end: float) -> None:
-        world, way = self.world, following.way
-        if way is None or not world.moves(following.frame, task.track):
-            return
         try:
-            motion, excess = way.motion(task.track.at(world.time), world.time, end)
+            motion = self.moves.followed(following, task.track, end)
         except Impossible as error:
             self._fail(task, error.reason, str(error))
             return
-        if excess > 1.01:
-            self._fail(
-                task,
-                RunReason.OUTRUN,
-                f"{quote(following.frame)} moves, or changes its speed, faster than "
-                "the robot can follow; Drive(acceleration=) changes speeds slowly",
-            )
-        task.track.add(world.time, motion)
+        if motion is not None:
+            task.track.add(self.world.time, motion)
 
     def _changed(self, track: Track) -> None:
         """Let robots that follow a frame follow its new motion."""
@@ -609,7 +600,7 @@ class _Run:
         for following, frame in followed:
             following.go_on_with(frame, world)
         self.events.append(Event(world.time, world.state, frozenset(world.absent)))
-        self._set_sensors()
+        self._set_sensors(part=step.part)
 
     def _followed_by_own(self, step: Grip) -> list[tuple[Following, str]]:
         """Return robots that grip what they follow, and what carried it until then."""
@@ -632,13 +623,20 @@ class _Run:
     def _set(self, signal: str, value: Value, span: int | None) -> None:
         self.signals.set(signal, value, time=self.world.time, span=span)
 
-    def _set_sensors(self, but: SensorWatch | None = None) -> None:
-        """Let sensors say what they see after parts changed their places."""
+    def _set_sensors(self, *, but: SensorWatch | None = None, part: str = "") -> None:
+        """Let sensors say what they see after parts changed their places.
+
+        Args:
+            but: The sensor whose change was this instant.
+            part: The part that changed its place, with those that it carries; by
+                default all.
+        """
         for watch in self.watches:
             if watch is but:
                 continue
-            distance = watch.distance(self.world.time)
             is_on = bool(self.signals.values[watch.name])
+            # A sensor that is on goes on seeing whatever else it sees.
+            distance = watch.distance(self.world.time, "" if is_on else part)
             if is_on and distance > 2e-9:
                 self._set(watch.name, False, None)
             elif not is_on and distance < 0.0:

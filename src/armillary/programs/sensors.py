@@ -20,7 +20,11 @@ from armillary.collision.tested_shapes import solids_of
 from armillary.errors import ModelError, quote
 from armillary.kernel import Kernel
 from armillary.kinematics.moving_links import moving_links
-from armillary.kinematics.speed_bounds import SpeedBounds, zero_product
+from armillary.kinematics.speed_bounds import (
+    SpeedBounds,
+    carriers_of,
+    zero_product,
+)
 from armillary.model.cloud import Cloud
 from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
@@ -81,6 +85,14 @@ class Seen(NamedTuple):
     reach: float
 
 
+class Near(NamedTuple):
+    """Points about a frame: where it is, its name, and how far they are from it [m]."""
+
+    at: FrameRef
+    name: str
+    reach: float
+
+
 class SensorWatch:
     """Watches a sensor during a run."""
 
@@ -98,7 +110,10 @@ class SensorWatch:
         self.name, self._sensor, self._world = name, sensor, world
         self._frame = cell.frame(sensor.frame)
         self._name = cell.qualified(sensor.frame)
+        # What decides a change, when it comes, and until when it was searched for: of
+        # some shapes, and of all.
         self._known: dict[tuple[str, ...], tuple[Hashable, float, float]] = {}
+        self._whole: tuple[Hashable, float, float] = None, math.inf, -math.inf
         parts = [world.part(part) for part in sensor.parts] or movable_parts(world)
         shape = sensor.shape
         self._reach = reach_of(shape)
@@ -119,26 +134,38 @@ class SensorWatch:
                 "collision shape."
             )
 
-    def distance(self, time: float) -> float:
+    def distance(self, time: float, part: str = "") -> float:
         """Return the least distance from a part that is there [m].
 
         It is below 0 where they overlap, and infinite where no part is there.
+
+        Args:
+            time: The instant [s].
+            part: Ask only for this part and those that it carries; by default all.
         """
-        return min(self._distances(time, self._present()), default=math.inf)
+        chain = self._world.chain
+        shapes = self._present()
+        if part and part not in chain(self._name)[0]:
+            shapes = [each for each in shapes if part in chain(each.name)[0]]
+        rows = self._rows(np.array([time]), shapes)
+        return float(rows.min(initial=math.inf))
 
     def _present(self) -> list[Seen]:
         """Return the shapes of parts that are there."""
         absent = self._world.absent
         return [seen for seen in self._seen if seen.part not in absent]
 
-    def _distances(self, time: float, shapes: list[Seen]) -> list[float]:
-        """Return the distances from shapes [m]."""
+    def _rows(self, times: Array, shapes: list[Seen]) -> Array:
+        """Return distances from shapes at instants that ascend, shape (k, s) [m]."""
         world = self._world
-        q = world.values(time).q
+        found = np.empty((len(times), len(shapes)))
+        if not shapes:
+            return found
+        q = world.samples(times, self._name, *(seen.name for seen in shapes))
         X_W = np.linalg.inv(world.poses_at(self._frame, q))
-        return [
-            float(seen.distance(X_W @ world.poses_at(seen.at, q))) for seen in shapes
-        ]
+        for k, seen in enumerate(shapes):
+            found[:, k] = seen.distance(X_W @ world.poses_at(seen.at, q))
+        return found
 
     def next_change(self, is_on: bool, until: float) -> float:
         """Return when the sensor changes, infinite where it does not before an instant.
@@ -147,6 +174,12 @@ class SensorWatch:
             is_on: What it holds now.
             until: The instant [s], may be infinite.
         """
+        world = self._world
+        # As long as nothing changes, what was found stays true.
+        key = world.version, is_on
+        known, change, searched = self._whole
+        if known == key and change > world.time and until <= searched:
+            return change
         # Off, each part may come by itself: what moves one leaves what is known of
         # the others. On, all that touch have to leave.
         present = self._present()
@@ -154,11 +187,20 @@ class SensorWatch:
         if not is_on:
             for seen in present:
                 groups.setdefault(seen.part, []).append(seen)
-        changes = (self._change_of(each, is_on, until) for each in groups.values())
-        return min(changes, default=math.inf)
+        changes = [self._change_of(each, is_on, until) for each in groups.values()]
+        change = min((each for each, _ in changes), default=math.inf)
+        searched = min((each for _, each in changes), default=math.inf)
+        self._whole = key, change, searched
+        return change
 
-    def _change_of(self, shapes: list[Seen], is_on: bool, until: float) -> float:
-        """Return when shapes change the sensor, if no others do."""
+    def _change_of(
+        self, shapes: list[Seen], is_on: bool, until: float
+    ) -> tuple[float, float]:
+        """Return when shapes change the sensor, if no others do.
+
+        Returns:
+            The instant, and until when it was searched for [s]; both may be infinite.
+        """
         world = self._world
         names = tuple(sorted(seen.name for seen in shapes))
         carriers, joints = world.chain(self._name, *names)
@@ -168,7 +210,7 @@ class SensorWatch:
             if track.moves(world.time) and not joints.isdisjoint(track.joints.tolist())
         ]
         if not names or not tracks:
-            return math.inf
+            return math.inf, math.inf
         # What was found stays true while nothing else moves or carries them.
         pieces = tuple((each.name, len(each.pieces), each.end) for each in tracks)
         placed = tuple(p for p in world.state.placements if p.manipulator in carriers)
@@ -180,7 +222,7 @@ class SensorWatch:
             searched = max(until, world.time + AHEAD)
             change = self._kept(is_on, searched, tracks, shapes)
             self._known[names] = key, change, searched
-        return change
+        return change, searched
 
     def _kept(
         self, is_on: bool, until: float, tracks: list[Track], shapes: list[Seen]
@@ -220,97 +262,186 @@ class SensorWatch:
         tracks: list[Track],
         shapes: list[Seen],
     ) -> float:
-        speeds = self._speeds(start, end, tracks, shapes)
+        times, speeds = self._speeds(start, end, tracks, shapes)
         if not speeds.any():
             return math.inf
         sign = -1.0 if is_on else 1.0
+        distances = self._rows(times, shapes)
+        changes = sign * distances.min(axis=1) <= 0.0
+        may = changes[:-1] | changes[1:] | ~_keeps(sign, times, distances, speeds)
+        for k in np.flatnonzero(may).tolist():
+            between = float(times[k]), float(times[k + 1])
+            change = self._found_between(sign, *between, shapes, speeds[k])
+            if change < math.inf:
+                return change
+        return math.inf
+
+    def _found_between(
+        self, sign: float, start: float, end: float, shapes: list[Seen], speeds: Array
+    ) -> float:
+        """Return the change between two instants, by steps that do not pass one.
+
+        Behind each step distances are asked for at instants that are 1, 2, 4, ... times
+        `LEAST_STEP` apart: where parts go away, these lead to the end at once.
+
+        Args:
+            sign: 1 where the sensor is off, -1 where it is on.
+            start: The first instant [s].
+            end: The last one [s].
+            shapes: What may change it.
+            speeds: How fast each and the sensor approach each other, shape (s,) [m/s].
+        """
 
         def value(time: float) -> float:
-            return sign * min(self._distances(time, shapes))
+            return sign * float(self._rows(np.array([time]), shapes).min())
 
-        time, step = start, LEAST_STEP
-        d = value(time)
+        def ahead(since: float) -> tuple[Array, Array, Array]:
+            doublings = math.ceil(math.log2(max(end - since, 0.0) / LEAST_STEP + 1.0))
+            times = since + LEAST_STEP * (2.0 ** np.arange(doublings + 1.0) - 1.0)
+            times = np.minimum(times, end)
+            distances = self._rows(times, shapes)
+            return times, distances, sign * distances.min(axis=1)
+
+        (times, distances, d), k = ahead(start), 0
         # Where it has just changed, shapes touch, or cease to, and go on doing so.
-        while d <= 0.0 and time < end:
-            ahead = value(min(time + step, end))
-            if ahead <= d:
-                return time
-            time, d, step = min(time + step, end), ahead, 2.0 * step
-        distances = np.array(self._distances(time, shapes))
-        while time < end:
-            before, step = time, LEAST_STEP
-            if d > NEAR:
-                with np.errstate(divide="ignore"):
-                    times = np.abs(distances) / speeds
-                # Off, any part may come; on, all that touch have to leave.
-                least = times[distances <= 0.0].max() if is_on else times.min()
+        while d[k] <= 0.0:
+            if times[k] >= end:
+                return math.inf
+            if d[k + 1] <= d[k]:
+                return float(times[k])
+            k += 1
+        while True:
+            keeps = _keeps(sign, times[k:], distances[k:], speeds) & (d[k + 1 :] > 0.0)
+            k += int(np.argmin(np.append(keeps, [False])))
+            before = float(times[k]), float(d[k])
+            if before[0] >= end:
+                return math.inf
+            step = LEAST_STEP
+            if d[k] > NEAR:
+                never = np.full(len(speeds), math.inf)
+                away = np.abs(distances[k])
+                each = np.divide(away, speeds, out=never, where=speeds > 0.0)
+                least = each[distances[k] <= 0.0].max() if sign < 0.0 else each.min()
                 step = max(float(least), LEAST_STEP)
-            time = min(time + step, end)
-            distances = np.array(self._distances(time, shapes))
-            d = sign * float(distances.min())
-            if d <= 0.0:
-                return _crossing(value, before, time)
-        return math.inf
+            (times, distances, d), k = ahead(min(before[0] + step, end)), 0
+            if d[0] <= 0.0:
+                return _crossing(value, before, (float(times[0]), float(d[0])))
 
     def _speeds(
         self, start: float, end: float, tracks: list[Track], shapes: list[Seen]
-    ) -> Array:
-        """Return how fast each part and the sensor can approach each other [m/s].
+    ) -> tuple[Array, Array]:
+        """Return how fast each shape and the sensor can approach each other.
 
         Returns:
-            Of each shape, shape (k,).
+            Instants [s], shape (k + 1,), and speeds between them [m/s], shape (k, s):
+            true bounds where `SpeedBounds` knows them, and else by their poses at
+            these instants.
+        """
+        links = [Near(self._frame, self._name, self._reach)] + [
+            Near(seen.at, seen.name, seen.reach) for seen in shapes
+        ]
+        bounds = self._bounds(start, end, tracks, links)
+        unknown = np.flatnonzero(np.isinf(bounds)).tolist()
+        count = math.ceil((end - start) / SAMPLED) + 1 if unknown else 1
+        times = np.linspace(start, end, count + 1)
+        speeds = np.tile(bounds, (count, 1))
+        for k in unknown:
+            speeds[:, k] = self._sampled_speeds(links[k], times)
+        return times, speeds[:, 1:] + speeds[:, :1]
+
+    def _bounds(
+        self, start: float, end: float, tracks: list[Track], links: list[Near]
+    ) -> Array:
+        """Return bounds of the speeds of points near frames, shape (k,) [m/s].
+
+        They are infinite where nothing is known, as of what joints of loops move.
         """
         world = self._world
-        cell, state = world.cell, world.state
-        moving = moving_links(cell)
-        first = world.values(start).q
-        lower, upper, rates = np.array(first), np.array(first), np.zeros(len(first))
+        moving, tree = moving_links(world.cell), world.state.tree
+        found = np.full(len(links), math.inf)
+        if not moving.is_compiled:
+            return found
+        fixed = [moving.fixed_to(tree, each.at.link) for each in links]
+        carriers = [carriers_of(moving, tree, each.row) for each in fixed]
+        rows = {
+            k: carriers[k]
+            for k in range(len(links))
+            if all(
+                drive.of < moving.joints
+                for row in carriers[k]
+                for drive in tree.drives[moving.links[row]]
+            )
+        }
+        asked = {row for each in rows.values() for row in each}
+        if not asked:
+            found[list(rows)] = 0.0
+            return found
+        lower = np.array(world.values(start).q)
+        upper, rates = lower.copy(), np.zeros(len(lower))
         for track in tracks:
             ranges = track.range(start, end)
             for whole, part in zip((lower, upper, rates), ranges, strict=True):
                 whole[track.joints] = part
-        bounds = SpeedBounds.of(moving, state.tree, lower, upper)
-        links = [(self._frame, self._name, self._reach)] + [
-            (seen.at, seen.name, seen.reach) for seen in shapes
-        ]
-        found = np.empty(len(links))
-        for k, (at, name, reach) in enumerate(links):
-            fixed = moving.fixed_to(state.tree, at.link)
-            lever = reach + math.hypot(*(fixed.pose @ at.pose).position)
-            row = np.array([[fixed.row, 0]])
-            speeds = bounds.between(row, np.array([[lever, 0.0]]))[0]
-            _, joints = world.chain(name)
-            used = np.zeros(len(rates), np.bool_)
-            used[sorted(joints)] = True
+        speeds = SpeedBounds.of(moving, tree, lower, upper, only=asked)
+        for k in rows:
+            row, X = fixed[k].row, fixed[k].pose @ links[k].at.pose
+            lever = links[k].reach + math.hypot(*X.position)
+            pair, levers = np.array([[row, 0]]), np.array([[lever, 0.0]])
             # What is not known of a joint does not matter where it rests.
-            found[k] = zero_product(np.where(used, speeds, 0.0), rates).sum()
-            if not moving.is_compiled or not math.isfinite(found[k]):
-                found[k] = self._sampled_speed(name, reach, start, end)
-        return found[1:] + found[0]
+            found[k] = zero_product(speeds.between(pair, levers)[0], rates).sum()
+        return found
 
-    def _sampled_speed(
-        self, name: str, reach: float, start: float, end: float
-    ) -> float:
-        """Return about how fast points near a frame move at most, by its poses [m/s].
+    def _sampled_speeds(self, near: Near, times: Array) -> Array:
+        """Return about how fast points near a frame move at most, by its poses.
 
         For closed loops, where nothing bounds how fast joints that are moved by others
         turn.
+
+        Returns:
+            Between each two instants, shape (k,) [m/s].
         """
-        count = math.ceil((end - start) / SAMPLED) + 1
-        times = np.linspace(start, end, count + 1)
-        X = self._world.frame_poses(name, times)
+        X = self._world.frame_poses(near.name, times)
         way = np.linalg.norm(np.diff(X[:, :3, 3], axis=0), axis=1)
         turned = np.linalg.norm(np.diff(X[:, :3, :3], axis=0), axis=(1, 2))
-        most = (way + reach * turned).max(initial=0.0) * count / (end - start)
-        return float(most) * SLOWER
+        speeds = np.pad((way + near.reach * turned) / np.diff(times), 1, mode="edge")
+        # Those of neighbours count, too.
+        return SLOWER * np.maximum(speeds[1:-1], np.maximum(speeds[:-2], speeds[2:]))
 
 
-def _crossing(value: Callable[[float], float], before: float, time: float) -> float:
+def _keeps(
+    sign: float, times: Array, distances: Array, speeds: Array
+) -> npt.NDArray[np.bool_]:
+    """Return whether a sensor is proven to stay as it is between instants, shape (k,).
+
+    Between two of them a distance is no less than half the sum of both, less half the
+    way. Off, no part may come; on, not all that touch may leave.
+
+    Args:
+        sign: 1 where it is off, -1 where it is on.
+        times: The instants [s], shape (k + 1,).
+        distances: Of shapes there [m], shape (k + 1, s).
+        speeds: How fast each and the sensor approach each other, shape (s,) or (k, s).
+    """
+    ways = sign * speeds * np.diff(times)[:, None]
+    sums = (distances[:-1] + distances[1:] - ways).min(axis=1)
+    return np.asarray(sign * sums > 0.0)
+
+
+def _crossing(
+    value: Callable[[float], float],
+    before: tuple[float, float],
+    after: tuple[float, float],
+) -> float:
     """Return the instant between two at which a distance becomes 0.
 
     By the Illinois method, a regula falsi that halves the value at an end which stays.
+
+    Args:
+        value: The distance at an instant [m].
+        before: An instant, and its distance.
+        after: A later one, and its distance, at most 0.
     """
-    low, high, d_low, d_high = before, time, value(before), value(time)
+    (low, d_low), (high, d_high) = before, after
     for _ in range(MOST_ITERATIONS):
         if high - low <= ROUNDING * max(abs(high), 1.0) or d_low <= 0.0:
             break

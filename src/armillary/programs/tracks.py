@@ -15,7 +15,15 @@ from armillary.kinematics.state import State
 from armillary.trajectories.motion import Motion
 from armillary.trajectories.motion_parts import POWERS
 
-__all__ = ["BETWEEN", "JointValues", "Track", "TrackPiece", "inside_of", "values_at"]
+__all__ = [
+    "BETWEEN",
+    "JointValues",
+    "Move",
+    "Track",
+    "TrackPiece",
+    "inside_of",
+    "values_at",
+]
 
 Array = npt.NDArray[np.float64]
 
@@ -55,6 +63,19 @@ class JointValues(NamedTuple):
     qdd: Array
 
 
+class Move(NamedTuple):
+    """A motion that a step asks for.
+
+    Attributes:
+        motion: The motion.
+        to: Where joints rest after it, shape (n,); None for where its polynomials end.
+            They end there but for rounding, which depends on where they begin.
+    """
+
+    motion: Motion
+    to: Array | None = None
+
+
 class TrackPiece(NamedTuple):
     """A motion on the time axis of a run.
 
@@ -62,11 +83,25 @@ class TrackPiece(NamedTuple):
         start: When it begins [s].
         end: When it ends, or is interrupted by the next one [s].
         motion: The motion.
+        to: Where joints rest after it, if it is not interrupted, as in `Move`.
     """
 
     start: float
     end: float
     motion: Motion
+    to: Array | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether nothing interrupts it."""
+        return self.end == self.start + self.motion.duration
+
+    @property
+    def last(self) -> Array:
+        """Return where joints rest after it, shape (n,)."""
+        if self.to is not None and self.is_whole:
+            return self.to
+        return self.motion.at(float(self.end - self.start)).q
 
 
 @dataclass(eq=False)
@@ -84,15 +119,18 @@ class Track:
     joints: npt.NDArray[np.int64]
     rest: Array
     pieces: list[TrackPiece] = field(default_factory=list[TrackPiece])
+    _last: tuple[float, JointValues] | None = None
 
-    def add(self, start: float, motion: Motion) -> None:
+    def add(self, start: float, motion: Motion, to: Array | None = None) -> None:
         """Let a motion begin, which interrupts the one before."""
+        self._last = None
         if self.pieces and self.pieces[-1].end > start:
             self.pieces[-1] = self.pieces[-1]._replace(end=start)
-        self.pieces.append(TrackPiece(start, start + motion.duration, motion))
+        self.pieces.append(TrackPiece(start, start + motion.duration, motion, to))
 
     def stop(self, time: float) -> None:
         """Let joints rest at once where they are."""
+        self._last = None
         self.pieces[-1] = self.pieces[-1]._replace(end=time)
 
     @property
@@ -103,15 +141,20 @@ class Track:
     def at(self, time: float) -> JointValues:
         """Return where the joints are at an instant, from the left where pieces meet.
 
-        time: An instant [s].
+        time: An instant [s]. The values of the last one are kept.
         """
-        k = bisect_right(self.pieces, time, key=lambda piece: piece.start) - 1
+        last = self._last
+        if last is None or last[0] != time:
+            last = self._last = time, self._at(time)
+        return last[1]
+
+    def _at(self, time: float) -> JointValues:
+        k = bisect_right(self.pieces, time, key=_start_of) - 1
         if k < 0:
             return self._resting(self.rest)
         piece = self.pieces[k]
         if time > piece.end or (time == piece.end and self._stops(piece)):
-            found = piece.motion.at(float(piece.end - piece.start))
-            return self._resting(found.q)
+            return self._resting(piece.last)
         # Rounding must not lead beyond its end, where a motion rests.
         since = min(float(time - piece.start), piece.motion.duration)
         found = piece.motion.at(since)
@@ -122,18 +165,24 @@ class Track:
         n = len(self.joints)
         q, qd, qdd = (np.zeros((len(times), n)) for _ in range(3))
         q[:] = self.rest
-        for k, piece in enumerate(self.pieces):
-            last = k + 1 == len(self.pieces)
+        if not len(times):
+            return JointValues(q, qd, qdd)
+        first = bisect_right(self.pieces, times[0], key=_start_of) - 1
+        for k in range(max(first - 1, 0), len(self.pieces)):
+            piece, last = self.pieces[k], k + 1 == len(self.pieces)
+            if piece.start > times[-1]:
+                break
             behind = math.inf if last else self.pieces[k + 1].start
             a, b, c = np.searchsorted(times, [piece.start, piece.end, behind])
             if last or piece.end < behind:  # the instant at which it ends is its own
                 b = max(b, int(np.searchsorted(times, piece.end, side="right")))
                 b = min(b, c)
-            since = np.minimum(times[a:b] - piece.start, piece.motion.duration)
-            found = piece.motion.at(since)
-            q[a:b], qd[a:b], qdd[a:b] = found.q, found.qd, found.qdd
+            if b > a:
+                since = np.minimum(times[a:b] - piece.start, piece.motion.duration)
+                found = piece.motion.at(since)
+                q[a:b], qd[a:b], qdd[a:b] = found.q, found.qd, found.qdd
             if c > b:
-                q[b:c] = piece.motion.at(float(piece.end - piece.start)).q
+                q[b:c] = piece.last
         return JointValues(q, qd, qdd)
 
     def motion(self, duration: float, start: State) -> Motion:
@@ -210,8 +259,11 @@ class Track:
     @staticmethod
     def _stops(piece: TrackPiece) -> bool:
         """Return whether a motion is at rest where it ends."""
-        is_whole = piece.end == piece.start + piece.motion.duration
-        return is_whole and bool((np.abs(piece.motion.qd[-1]) < STILL).all())
+        return piece.is_whole and bool((np.abs(piece.motion.qd[-1]) < STILL).all())
+
+
+def _start_of(piece: TrackPiece) -> float:
+    return piece.start
 
 
 def values_at(tracks: Sequence[Track], q: Array, time: float) -> JointValues:

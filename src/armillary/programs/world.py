@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from functools import cached_property
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from armillary.ik.factory import solver_of
 from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.kinematics.bound_kernel import AnyKernel
 from armillary.kinematics.moving_links import moving_links
+from armillary.kinematics.placement import Placement
 from armillary.kinematics.questions import fk
 from armillary.kinematics.state import State
 from armillary.model.frame import FrameRef
@@ -36,6 +37,20 @@ APART: Final = 10.0
 def absent_pose(cell: Workcell, part: str) -> Pose:
     """Return where an absent part is: far below, apart from all others."""
     return Pose.translation(APART * cell.number(part), 0.0, AWAY)
+
+
+class _Carrier(NamedTuple):
+    """What gives the poses of a place on a link.
+
+    Attributes:
+        kernel: Poses of the link that joints move, None where none does.
+        offset: The pose of the place on that link, or in the world, shape (4, 4).
+        names: The manipulators that carry it.
+    """
+
+    kernel: AnyKernel | None
+    offset: Array
+    names: set[str]
 
 
 class World:
@@ -73,7 +88,11 @@ class World:
         self._owners = [cell.owners[link] for link in links]
         self.tasks = frozenset(tasks)
         self.tracks: dict[str, Track] = {}
-        self._carriers: dict[FrameRef, tuple[AnyKernel | None, Array]] = {}
+        self._carriers: dict[FrameRef, _Carrier] = {}
+        # Of the whole run: all its states are on one branch of closed loops.
+        self._kernels: dict[Hashable, AnyKernel] = {}
+        self._solvers: dict[Hashable, InverseKinematics] = {}
+        self._now = (0.0, b"", state)
         self._chains: dict[tuple[str, ...], tuple[set[str], set[int]]] = {}
         self.gripped: dict[str, str] = {}
         self.absent = set(absent)
@@ -94,14 +113,41 @@ class World:
     def now(self) -> State:
         """Return the state at the present instant."""
         values = self.values(self.time)
-        return self.state.replace(q=values.q, qd=values.qd, time=self.time)
+        key = values.q.tobytes() + values.qd.tobytes()
+        time, known, state = self._now
+        if time != self.time or known != key or state.tree is not self.state.tree:
+            state = self.state.replace(q=values.q, qd=values.qd, time=self.time)
+            self._now = self.time, key, state
+        return state
 
     def change(self, state: State) -> None:
         """Take over attachments and bases that change now."""
+        before = {each.manipulator: each for each in self.state.placements}
+        changed = {
+            each.manipulator
+            for each in state.placements
+            if before.pop(each.manipulator, None) is not each
+        }
+        changed |= set(before)
         self.state = state
-        self._carriers.clear()
-        self._chains.clear()
+        # What nothing that changed carries stays as it is known.
+        self._chains = {
+            frames: chain
+            for frames, chain in self._chains.items()
+            if changed.isdisjoint(chain[0])
+        }
+        self._carriers = {
+            at: carrier
+            for at, carrier in self._carriers.items()
+            if changed.isdisjoint(carrier.names)
+        }
         self.changes.append((self.time, state))
+
+    @property
+    def version(self) -> Hashable:
+        """Return what changes where motions or attachments do."""
+        tracks = self.tracks.values()
+        return len(self.changes), *((len(each.pieces), each.end) for each in tracks)
 
     def chain(self, *frames: str) -> tuple[set[str], set[int]]:
         """Return the manipulators that carry frames, and the joints that move them."""
@@ -163,18 +209,32 @@ class World:
         """
         if frame == WORLD:
             return np.broadcast_to(np.eye(4), (len(times), 4, 4))
+        X = self.poses_at(self.cell.frame(frame), self.samples(times, frame))
+        return np.broadcast_to(X, (len(times), 4, 4))
+
+    def samples(self, times: Array, *frames: str) -> Array:
+        """Return the positions of joints that move frames, at instants, shape (k, N).
+
+        Args:
+            times: Instants that ascend [s], shape (k,).
+            frames: The frames; joints that do not move them are where they began.
+        """
         q = np.tile(self.changes[0][1].q, (len(times), 1))
-        _, joints = self.chain(frame)
+        _, joints = self.chain(*frames)
         for track in self.tracks.values():
             if track.pieces and not joints.isdisjoint(track.joints.tolist()):
                 q[:, track.joints] = track.samples(times).q
-        return np.broadcast_to(
-            self.poses_at(self.cell.frame(frame), q), (len(times), 4, 4)
-        )
+        return q
 
     def pose(self, frame: str) -> Array:
         """Return the pose of a frame in the world at the present instant, (4, 4)."""
-        return self.poses_at(self.cell.frame(frame), self.values(self.time).q)
+        (X,) = self.poses_of(frame)
+        return X
+
+    def poses_of(self, *frames: str) -> list[Array]:
+        """Return the poses of frames in the world at the present instant."""
+        q = self.values(self.time).q
+        return [self.poses_at(self.cell.frame(frame), q) for frame in frames]
 
     def poses_at(self, at: FrameRef, q: Array) -> Array:
         """Return poses of a place on a link in the world, as attachments are now.
@@ -189,21 +249,28 @@ class World:
         Returns:
             Shape (..., 4, 4), or (4, 4) where no joint moves it.
         """
-        kernel, offset = self._carrier(at)
+        kernel, offset, _ = self._carrier(at)
         return offset if kernel is None else np.asarray(kernel(q) @ offset)
 
-    def _carrier(self, at: FrameRef) -> tuple[AnyKernel | None, Array]:
+    def _carrier(self, at: FrameRef) -> _Carrier:
         """Return the poses of the link that joints move, and the place on that."""
-        if at not in self._carriers:
-            moving = moving_links(self.cell)
-            fixed = moving.fixed_to(self.state.tree, at.link)
-            offset = (fixed.pose @ at.pose).matrix()
-            kernel, link = None, moving.links[fixed.row]
-            if link >= 0:
-                name = self.state.tree.name(link)
+        known = self._carriers.get(at)
+        if known is not None:
+            return known
+        moving, tree = moving_links(self.cell), self.state.tree
+        fixed = moving.fixed_to(tree, at.link)
+        offset = (fixed.pose @ at.pose).matrix()
+        kernel, link = None, moving.links[fixed.row]
+        names, _ = self.chain(WORLD if at.link < 0 else tree.name(at.link))
+        if link >= 0:
+            name = tree.name(link)
+            key = name, self._placed(self.chain(name)[0])
+            kernel = self._kernels.get(key)
+            if kernel is None:
                 kernel = fk(self.cell, name, relative_to=WORLD, state=self.state)
-            self._carriers[at] = kernel, offset
-        return self._carriers[at]
+                self._kernels[key] = kernel
+        made = self._carriers[at] = _Carrier(kernel, offset, names)
+        return made
 
     def be_there(self, *frames: str) -> None:
         """Refuse frames of parts that are absent.
@@ -228,10 +295,11 @@ class World:
         """
         names, joints = self.chain(*frames)
         others = sorted(joints - set(but.joints.tolist() if but else ()))
-        return (
-            tuple(p for p in self.state.placements if p.manipulator in names),
-            self.values(self.time).q[others].tobytes(),
-        )
+        return self._placed(names), self.values(self.time).q[others].tobytes()
+
+    def _placed(self, names: set[str]) -> tuple[Placement, ...]:
+        """Return where bases of manipulators are, as far as states place them."""
+        return tuple(p for p in self.state.placements if p.manipulator in names)
 
     def ways(self, *frames: str, but: Track | None) -> Hashable:
         """Return what decides how frames move from now on, likewise."""
@@ -257,7 +325,17 @@ class World:
             ModelError: The joints do not move the frame.
             UnknownName: It does not exist.
         """
-        return solver_of(self.cell, frame, joints=self.names(track), state=self.now())
+        coupled = self.cell.limit_rows.others(tuple(track.joints.tolist()))
+        key = (
+            *(frame, track.name, self.surroundings(frame, but=track)),
+            self.values(self.time).q[list(coupled)].tobytes(),
+        )
+        solver = self._solvers.get(key)
+        if solver is None:
+            names, state = self.names(track), self.now()
+            solver = solver_of(self.cell, frame, joints=names, state=state)
+            self._solvers[key] = solver
+        return solver
 
     def part(self, name: str) -> str:
         """Return the name of a part, a manipulator whose base may be moved.
@@ -299,6 +377,7 @@ class RunLimits:
         """
         joints = range(len(cell.joint_names))
         self.cell = cell
+        self._accelerations: dict[bytes, Array] = {}
         self.position = np.stack(cell.limits)
         self.velocity = velocity_limits(cell, joints, None)
         self.acceleration = acceleration_limits(cell, joints, None, is_needed=False)
@@ -328,14 +407,17 @@ class RunLimits:
         Raises:
             ModelError: One has none.
         """
-        return acceleration_limits(
-            self.cell,
-            joints.tolist(),
-            (self.acceleration[0, joints], self.acceleration[1, joints])
-            if np.isfinite(self.acceleration[:, joints]).all()
-            else None,
-            is_needed=True,
-        )
+        key = joints.tobytes()
+        if key not in self._accelerations:
+            lower, upper = self.acceleration[:, joints]
+            is_known = np.isfinite(lower).all() and np.isfinite(upper).all()
+            self._accelerations[key] = acceleration_limits(
+                self.cell,
+                joints.tolist(),
+                (lower, upper) if is_known else None,
+                is_needed=True,
+            )
+        return self._accelerations[key]
 
 
 def _positive(name: str, value: Any) -> float:

@@ -261,6 +261,7 @@ class Branches:
         self._known: dict[str, Branch] = {HOME: home_branch(cell)}
         self._places: list[_Place] = []
         self._met: dict[str, Branch] = {}
+        self._last: tuple[tuple[float, ...], tuple[str, Branch]] | None = None
 
     @classmethod
     def of(cls, cell: Workcell) -> Branches:
@@ -275,8 +276,15 @@ class Branches:
     def named(self, positions: Sequence[float]) -> tuple[str, Branch]:
         """Return the branch of an assembly, and its name.
 
-        positions: Of all joints, loops closed, passive ones last.
+        positions: Of all joints, loops closed, passive ones last. The answer to the
+            last ones is kept: questions to the same state follow each other.
         """
+        key, last = tuple(positions), self._last
+        if last is None or last[0] != key:
+            last = self._last = key, self._named(positions)
+        return last[1]
+
+    def _named(self, positions: Sequence[float]) -> tuple[str, Branch]:
         if tuple(positions) == self.cell.joints.home:
             return HOME, self.home
         x = np.array(positions, dtype=np.float64)
