@@ -170,9 +170,10 @@ def through(
     q = layers.q[:, 0].copy()
     if some.size:
         most = np.broadcast_to(largest_step, q.shape)[some]
-        parts: Array = np.ones(q.shape[1]) if weights is None else weights
-        way = shortest(layers.at(some), turns, most, start, parts)
-        chosen[some], q[some] = way
+        if weights is None:
+            weights = np.ones_like(turns.endless, np.float64)
+        some_layers = layers.at(some)
+        chosen[some], q[some] = shortest(some_layers, turns, most, start, weights)
     way = layers.chosen(chosen)
     way.q[:, 0] = q
     return way
