@@ -290,6 +290,20 @@ def test_answers_near_a_vector_meet_fine_tolerances(name: str) -> None:
     assert (moved <= 1.01 * least + 1e-4).mean() >= 0.99
 
 
+def test_what_is_found_without_a_vector_is_found_near_one() -> None:
+    """Next to a stretched elbow the pull to the vector may keep errors alive."""
+    cell = _iiwa()
+    ik = cell.ik("tool").numeric
+    low, high = (np.clip(limit, -2.5, 2.5) for limit in cell.limits)
+    rng = np.random.default_rng(0)
+    near = rng.uniform(low, high, (4000, 7))
+    near[:, 3] = rng.uniform(-1e-3, 1e-3, 4000)
+    targets = cell.fk("tool")(near + rng.uniform(-0.01, 0.01, near.shape))
+    found, drawn = ik(targets).success, ik(targets, near=near).success
+    assert found.mean() > 0.99
+    assert drawn[found].all()
+
+
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("method", ["closed", "numeric"])
 @pytest.mark.parametrize("far", [1e5, -1e7, 1e12])

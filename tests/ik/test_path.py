@@ -11,11 +11,12 @@ import pytest
 
 import armillary as arm
 from armillary.errors import ModelError, ShapeError
+from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.ik.method import Candidates
-from armillary.ik.path import Path, best_of, judged
+from armillary.ik.path import Path, best_of, judged, measure_of
 from armillary.ik.path_graph import WholeTurns, through
 from armillary.ik.path_planner import ROUNDS, PathPlanner, evened
-from armillary.ik.query import query_of
+from armillary.ik.query import IKQuery, query_of
 from armillary.ik.reason import Reason
 from arms import TAU, arm_of_axes
 
@@ -90,6 +91,80 @@ def test_an_empty_path_is_empty(ik, method: str | None):
 def test_a_path_is_one_sequence(ik):
     with pytest.raises(ShapeError, match="one sequence"):
         ik.path(np.tile(np.eye(4), (2, 3, 1, 1)))
+
+
+def _planner(ik: InverseKinematics, query: IKQuery) -> PathPlanner:
+    shape = len(query.targets), len(ik.joints)
+    return PathPlanner((), ik.numeric, query, *measure_of(LARGEST, None, shape))
+
+
+# limits of each joint, and weights
+
+
+def test_a_limit_of_a_joint_at_a_pose_makes_a_jump_there(cell: arm.Cell, ik):
+    """Limits that the motion just keeps are no jumps; one that it does not is one."""
+    q = np.linspace(
+        [0.3, -1.2, 1.4, -1.0, 0.9, 0.5], [0.9, -1.0, 1.1, -0.6, 1.3, 0.0], 60
+    )
+    targets = cell.fk("tool0", joints=list(cell.joint_names[1:]))(q)
+    rates, times = np.abs(q[-1] - q[0]) * 1.01, np.linspace(0.0, 1.0, 60)
+    limits = rates * np.diff(times, prepend=-1.0 / 59)[:, None]
+    for largest in (limits, limits[0]):
+        assert ik.path(targets, start=q[0], largest_step=largest).jumps.size == 0
+    limits[17, 3] *= 0.9
+    assert ik.path(targets, start=q[0], largest_step=limits).jumps.tolist() == [17]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_way_within_limits_of_joints_has_a_smaller_weighted_sum(seed: int):
+    rng = np.random.default_rng(seed)
+    count, branches = 5, 3
+    q = rng.uniform(-0.7, 0.7, (count, branches, 2))
+    most = rng.uniform(0.2, 1.2, (count, 2))
+    weights = np.array([1.0, rng.uniform(0.1, 1.0)])
+    start = q[0, 0]
+
+    def cost(way: np.ndarray) -> tuple[int, float]:
+        steps = np.abs(np.diff(way, axis=0, prepend=start[None]))
+        jumps = (steps > most).any(axis=1)
+        sizes = (steps * weights).max(axis=1)
+        return int(jumps.sum()), float((sizes[~jumps] ** 2).sum())
+
+    success = np.ones((count, branches), np.bool_)
+    found = through(_layers(q, success), _no_turns(2), most, start, weights)
+    ways = itertools.product(range(branches), repeat=count)
+    least = min(cost(q[np.arange(count), list(way)]) for way in ways)
+    got = cost(found.q[:, 0])
+    assert got[0] == least[0]
+    assert got[1] == pytest.approx(least[1], abs=1e-4)
+
+
+def test_a_weight_leaves_a_motion_to_other_joints(cell: arm.Cell):
+    """The cart has no need to move as far as where the poses come from."""
+    ik, u = cell.ik("tool0"), np.linspace(0.0, 1.0, 60)[:, None]
+    q = np.array([0.0, 0.3, -1.2, 1.4, -1.0, 0.9, 0.5]) + u * 0.3
+    targets, weights = cell.fk("tool0")(q), np.array([10.0, *np.ones(6)])
+    plain, weighted = (ik.path(targets, start=q[0], weights=w) for w in (None, weights))
+    assert weighted.answer.success.all()
+    assert weighted.jumps.size == 0
+    moved, less = (np.abs(np.diff(p.answer.q[:, 0])).sum() for p in (plain, weighted))
+    assert less < 0.7 * moved
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"largest_step": np.ones(5)}, "one for each of 6 joints"),
+        ({"largest_step": [0.5, 0.5, 0.0, 0.5, 0.5, 0.5]}, "above 0"),
+        ({"largest_step": np.nan}, "above 0"),
+        ({"weights": np.ones(5)}, "6"),
+        ({"weights": -np.ones(6)}, "above 0"),
+    ],
+)
+def test_steps_and_weights_must_fit(cell: arm.Cell, ik, given: dict, text: str):
+    targets = _way(cell, [0.1] * 6, [0.2] * 6, 3)
+    with pytest.raises(ShapeError, match=text):
+        ik.path(targets, **given)
 
 
 # the way through layers
@@ -296,7 +371,7 @@ def test_a_large_step_alone_is_not_planned(
     q = np.array([0.2, 0.5, 0.7, 0.4]) + u * np.array([0.3, 0.2, -0.3, 0.2])
     query = query_of(ik.numeric.problem, planar.fk("tool")(q))
     monkeypatch.setattr(PathPlanner, "plan", lambda *_: pytest.fail("planned"))
-    path = PathPlanner((), ik.numeric, query, LARGEST).follow(q[0])
+    path = _planner(ik, query).follow(q[0])
     assert path.is_uneven
     assert not path.jumps.size
 
@@ -353,7 +428,7 @@ def test_targets_without_an_answer_stay_as_they_are(cell: arm.Cell):
 def test_ways_begin_at_both_ends_and_at_the_largest_steps(cell: arm.Cell):
     ik = cell.ik("tool0")
     query = query_of(ik.numeric.problem, np.tile(np.eye(4), (9, 1, 1)))
-    planner = PathPlanner((), ik.numeric, query, LARGEST)
+    planner = _planner(ik, query)
     q = np.cumsum([0.0, 0.1, 0.5, 0.1, 0.3, 0.2, 0.4, 0.1, 0.6])[:, None]
     assert planner._origins(q) == [0, 8, 2, 6, 4]
     assert planner._origins(q[:1]) == [0]
@@ -377,12 +452,12 @@ def test_after_its_time_a_path_is_not_planned(
 
     monkeypatch.setattr(ik.numeric, "follow", followed)
     monkeypatch.setattr(ik.numeric, "local", lambda query: calls.append("local"))
-    late = PathPlanner((), ik.numeric, query._replace(deadline=1), LARGEST).follow(q[0])
+    late = _planner(ik, query._replace(deadline=1)).follow(q[0])
     assert calls == ["follow"]
     assert late.jumps.size
     assert late.answer.success.any()
     monkeypatch.setattr(ik.numeric, "local", local)
-    PathPlanner((), ik.numeric, query, LARGEST).follow(q[0])
+    _planner(ik, query).follow(q[0])
     assert len(calls) > 10
 
 

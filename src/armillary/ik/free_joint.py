@@ -208,7 +208,8 @@ class FreeJoint:
         numeric: NumericSearch,
         known: Array,
         start: Array | None,
-        largest_step: float,
+        largest_step: Array,
+        weights: Array,
     ) -> Candidates:
         """Return a way through all answers to targets.
 
@@ -218,12 +219,13 @@ class FreeJoint:
             known: A way that is known, shape (count, n): where few values of the joint
                 lead to answers, the grid may miss them.
             start: Where the arm comes from, shape (n,).
-            largest_step: A larger step of a joint is a jump [m or rad].
+            largest_step: A larger step of a joint to a target is a jump, shape
+                (count, n) [m or rad].
+            weights: How much a step of each joint counts, shape (n,).
         """
         count = len(query.targets)
         layers, width = (LAYERS, VALUES) if self._is_named else FEW
         keys = np.unique(np.linspace(0, count - 1, layers).round().astype(np.int64))
-        gaps = np.maximum(np.diff(keys), 1)
         query = query._replace(near=query.home if start is None else start)
         k, (low, high) = self._place, self._ends
         grid = np.linspace(low, high, width)
@@ -232,14 +234,16 @@ class FreeJoint:
         values.sort(axis=1)
         if start is not None:
             values[0] = start[k]
-        most = np.minimum(largest_step * gaps, NEXT)
-        q = self._through(query.at(keys), values, most, start, REACH)
+        # From one layer to the next a joint may go as far as on all steps between.
+        most = np.minimum(np.add.reduceat(largest_step, keys[:-1] + 1), NEXT)
+        steps = most, weights
+        q = self._through(query.at(keys), values, steps, start, REACH)
         spacing = (high - low) / (width - 1)
         for _ in range(2):
             values = np.clip(q[:, k, None] + spacing * AROUND, low, high)
             if start is not None:
                 values[0] = start[k]
-            q = self._through(query.at(keys), values, most, start, len(AROUND) - 1)
+            q = self._through(query.at(keys), values, steps, start, len(AROUND) - 1)
             spacing /= FINER
         every: Array = np.arange(count, dtype=np.float64)
         columns: list[Array] = [np.interp(every, keys, column) for column in q.T]
@@ -258,7 +262,7 @@ class FreeJoint:
         self,
         query: IKQuery,
         values: Array,
-        most: Array,
+        measure: tuple[Array, Array],
         start: Array | None,
         reach: int,
     ) -> Array:
@@ -267,7 +271,8 @@ class FreeJoint:
         Args:
             query: Their targets.
             values: Of the given joint in each, shape (K, G).
-            most: The largest step from each to the next, shape (K - 1,).
+            measure: The largest step of each joint from each to the next, shape
+                (K - 1, n), and how much a step of each counts, shape (n,).
             start: Where the arm comes from, shape (n,).
             reach: By how many places in `values` neighbours may differ.
         """
@@ -275,10 +280,11 @@ class FreeJoint:
         layers, width, branches, n = q.shape
         cost = np.where(ok[0], 0.0, np.inf)
         if start is not None:
-            size = np.abs(q[0] - start).max(axis=-1)
-            cost = np.where(ok[0], size * size + JUMP * (size > NEXT), np.inf)
+            moved = np.abs(q[0] - start)
+            size, is_far = (measure[1] * moved).max(axis=-1), moved.max(axis=-1) > NEXT
+            cost = np.where(ok[0], size * size + JUMP * is_far, np.inf)
         sources = self._sources(width, branches, reach)
-        steps = self._steps(q, most, sources)
+        steps = self._steps(q, *measure, sources)
         numbers: Whole = np.arange(width * branches, dtype=np.int64)
         places = numbers.reshape(width, branches)
         back = np.zeros((layers, width, branches), np.int64)
@@ -317,25 +323,42 @@ class FreeJoint:
         shape = width, branches, len(shifts) * branches
         return np.broadcast_to(before.reshape(width, 1, -1), shape)
 
-    def _steps(self, q: Array, most: Array, sources: Whole) -> npt.NDArray[Any]:
+    def _steps(
+        self, q: Array, most: Array, weights: Array, sources: Whole
+    ) -> npt.NDArray[Any]:
         """Return the costs of steps to nodes of the next layer, (K - 1, G, b, m).
 
         Args:
             q: Nodes, shape (K, G, b, n).
-            most: The largest step from each layer to the next, shape (K - 1,).
+            most: The largest step of each joint from each layer to the next, shape
+                (K - 1, n).
+            weights: How much a step of each counts, shape (n,).
             sources: The nodes that they are entered from, shape (G, b, m).
         """
         layers, *nodes, n = q.shape
         numbers = np.ascontiguousarray(np.moveaxis(q, 3, 0), dtype=np.float32)
         numbers = numbers.reshape(n, layers, -1)
         largest: npt.NDArray[Any] = np.zeros((), np.float32)
-        for one, turns in zip(numbers, self._turns, strict=True):
+        excess: npt.NDArray[Any] = largest  # over what the joint may move
+        is_even = (most * weights == most[:, :1]).all()
+        parts = (1.0 / most).astype(np.float32).T[:, :, None, None, None]
+        for one, turns, weight, part in zip(
+            numbers, self._turns, weights.tolist(), parts, strict=True
+        ):
             step = one[:-1].take(sources, axis=1)
             step -= one[1:].reshape(layers - 1, *nodes, 1)
             if turns:
                 step -= np.float32(math.tau) * np.rint(step * np.float32(1 / math.tau))
-            largest = np.maximum(largest, np.abs(step, out=step))
-        return largest**2 + JUMP * (largest > most[:, None, None, None])
+            step = np.abs(step, out=step)
+            if not is_even:  # one array less, in the usual case
+                excess = np.maximum(excess, step * part)
+                step *= np.float32(weight)
+            largest = np.maximum(largest, step)
+        if is_even:
+            is_over = largest > most[:, 0, None, None, None]
+        else:
+            is_over = excess > np.float32(1.0)
+        return largest**2 + JUMP * is_over
 
     def _nodes(self, query: IKQuery, values: Array) -> tuple[Array, Truths]:
         """Return q (K, G, b, n) of all branches at values, and which succeed."""

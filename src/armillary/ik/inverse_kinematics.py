@@ -23,7 +23,7 @@ from armillary.ik.legs import rod_form
 from armillary.ik.moved_bases import with_bases
 from armillary.ik.numeric import NumericSearch
 from armillary.ik.objective import Purpose, least_of, purpose_kernel
-from armillary.ik.path import Path
+from armillary.ik.path import Path, measure_of
 from armillary.ik.path_planner import PathPlanner
 from armillary.ik.problem import IKProblem
 from armillary.ik.query import TOLERANCE, Tolerance, joint_vectors, query_of
@@ -521,7 +521,8 @@ class InverseKinematics:
         bases: Mapping[str, Any] | None = None,
         tolerance: Tolerance = TOLERANCE,
         method: str | None = None,
-        largest_step: float = 0.5,
+        largest_step: Any = 0.5,
+        weights: Any = None,
         timeout: float | None = None,
         explain: bool = True,
     ) -> Path:
@@ -543,7 +544,10 @@ class InverseKinematics:
             tolerance: As for a call.
             method: As for a call; by default both.
             largest_step: A joint that moves by more between neighbours has jumped in
-                any case [m or rad].
+                any case [m or rad], shape (), (n,) for each joint or (k, n) for each
+                step, row i for that to target i: rates over times.
+            weights: How much a step of each joint counts, shape (n,), in any unit; by
+                default equally much.
             timeout: Time for the whole call [s]; then the best way so far is returned.
             explain: As for a call.
 
@@ -553,7 +557,8 @@ class InverseKinematics:
             `largest_step`, or stands out from those before and after it.
 
         Raises:
-            ShapeError: A shape does not fit, or a timeout is not above 0.
+            ShapeError: A shape does not fit, or a timeout, step or weight is not above
+                0.
             UnknownName: There is no such method.
             ModelError: As for a call.
         """
@@ -574,7 +579,9 @@ class InverseKinematics:
         asks_a_form = not (method is arm_angle is redundancy is None)
         searches = self._searches_first and not asks_a_form
         forms = [] if searches else self._forms(method, arm_angle, redundancy)
-        planner = PathPlanner(forms, self.numeric, query, largest_step)
+        shape = len(query.targets), len(self.joints)
+        steps, parts = measure_of(largest_step, weights, shape)
+        planner = PathPlanner(forms, self.numeric, query, steps, parts)
         came = None
         if start is not None:
             came = joint_vectors(self._problem, start, "start", ())

@@ -150,6 +150,8 @@ class NumericSearch:
             found = run(rows, plan, seeds=first)
         if not found.failures or not (query.explain or query.search_options is None):
             return _candidates(found)
+        if near:
+            run = self._run_anywhere(query, run)
         reasons = self._settle(found, rows, query, run, first)
         if near and first is not None:
             turn_near(found, first, self.problem)
@@ -286,9 +288,20 @@ class NumericSearch:
             return found
         plan = self._plan(query, query.search_options)
         left = np.flatnonzero(~_solved(found))
-        other = run(rows[left], plan, seeds=near[left])
+        other = self._run_anywhere(query, run)(rows[left], plan, seeds=near[left])
         found.take(left, turn_near(other, near[left], self.problem))
         return _recounted(found)
+
+    def _run_anywhere(self, query: IKQuery, run: Run) -> Run:
+        """Return the search of what one with a pull to `near` missed.
+
+        Next to a singularity the pull can keep the errors of a redundant arm alive; of
+        others it leads nowhere.
+        """
+        if not self.problem.is_redundant:
+            return run
+        options = {"threads": query.threads or default_threads()}
+        return partial(self._search(False), **options, deadline=query.deadline)
 
     def _within(self, query: IKQuery) -> Array:
         """Return `wanted` for each target, within the limits, shape (count, n)."""

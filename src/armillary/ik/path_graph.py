@@ -6,9 +6,10 @@ the sequence i[k] of least cost (Viterbi 1967):
     C[k][i] = min_j C[k-1][j] + c(q[k-1][j], q[k][i]),    c = s^2 if s <= largest step
                                                           c = jump (1 + 1e-6 s) else
 
-where s is the largest step of a joint, and one jump costs more than all steps of a way
-without one. So few pairs are compared: those a small step apart (`WholeTurns.pairs`),
-and each answer with the cheapest before, from which a jump comes if there must be one.
+where s is the largest weighted step of a joint, and one jump costs more than all steps
+of a way without one. So few pairs are compared: those a small step apart
+(`WholeTurns.pairs`), and each answer with the cheapest before, from which a jump comes
+if there must be one.
 """
 
 from __future__ import annotations
@@ -88,18 +89,19 @@ class WholeTurns:
         return full, np.asarray(within.all(axis=2))
 
     def pairs(
-        self, a: Array, b: Array, largest_step: float
+        self, a: Array, b: Array, largest_step: Array, weights: Array
     ) -> tuple[Indices, Indices, Array]:
         """Return which answers are a small step apart, whole turns left out.
 
         Args:
             a: Answers, shape (k, n).
             b: Answers to the next pose, shape (m, n).
-            largest_step: The most that a joint moves.
+            largest_step: The most that each joint moves, shape (n,).
+            weights: How much a step of each counts, shape (n,).
 
         Returns:
-            Indices in a and in b, in the order of these, and the largest step of each
-            pair, each of shape (p,).
+            Indices in a and in b, in the order of these, and the largest weighted step
+            of each pair, each of shape (p,).
         """
         from_a = to_b = np.zeros(0, np.int64)
         size = np.zeros(0)
@@ -109,13 +111,14 @@ class WholeTurns:
             if turns:
                 step -= math.tau * np.round(step / math.tau)
             step = np.abs(step)
-            near = np.nonzero(step <= largest_step)
+            near = np.nonzero(step <= largest_step[k])
+            step = weights[k] * step[near]
             if k:
                 from_a, to_b = from_a[near], to_b[near]
-                size = np.maximum(size[near], step[near])
+                size = np.maximum(size[near], step)
             else:
                 to_b, from_a = near
-                size = step[near]
+                size = step
         return from_a, to_b, size
 
     def sources(self, step: Array) -> Indices:
@@ -152,7 +155,11 @@ class WholeTurns:
 
 
 def through(
-    layers: Candidates, turns: WholeTurns, largest_step: float, start: Array | None
+    layers: Candidates,
+    turns: WholeTurns,
+    largest_step: float | Array,
+    start: Array | None,
+    weights: Array | None = None,
 ) -> Candidates:
     """Return the way through layers that `shortest` finds, one candidate for each pose.
 
@@ -162,14 +169,22 @@ def through(
     some = np.flatnonzero(layers.success.any(axis=1))
     q = layers.q[:, 0].copy()
     if some.size:
-        chosen[some], q[some] = shortest(layers.at(some), turns, largest_step, start)
+        most = np.broadcast_to(largest_step, q.shape)[some]
+        if weights is None:
+            weights = np.ones_like(turns.endless, np.float64)
+        some_layers = layers.at(some)
+        chosen[some], q[some] = shortest(some_layers, turns, most, start, weights)
     way = layers.chosen(chosen)
     way.q[:, 0] = q
     return way
 
 
 def shortest(
-    layers: Candidates, turns: WholeTurns, largest_step: float, start: Array | None
+    layers: Candidates,
+    turns: WholeTurns,
+    largest_step: Array,
+    start: Array | None,
+    weights: Array,
 ) -> tuple[Indices, Array]:
     """Return the way with the fewest jumps, and of those the least squares of steps.
 
@@ -179,15 +194,16 @@ def shortest(
     Args:
         layers: At least one, each with an answer.
         turns: Which multiples of 2 pi the joints may be apart.
-        largest_step: [m or rad].
+        largest_step: Of each joint to each layer, shape (count, n) [m or rad].
         start: Where the arm comes from, shape (n,).
+        weights: How much a step of each joint counts, shape (n,).
 
     Returns:
         Which answer of each layer, shape (count,), and q there, shape (count, n).
     """
     # More than all steps together, so that jumps are counted first; among jumps the
     # shorter ones are better.
-    most = min(largest_step, 100.0)
+    most = min(float((largest_step * weights).max()), 100.0)
     jump = 2.0 * (1.0 + (len(layers.q) + 1) * most * most)
 
     def jumped(size: Array) -> Array:
@@ -204,17 +220,21 @@ def shortest(
         entered = np.full((len(q), width), np.inf)
         source = np.zeros((len(q), width), np.int64)
         if k:
-            _enter(cost, known[-1][1], q, turns, largest_step, entered, source)
+            before = known[-1][1]
+            _enter(cost, before, q, turns, largest_step[k], weights, entered, source)
             least = int(cost.argmin())
             from_least = turns.steps(full.reshape(-1, q.shape[1])[least], now)
-            leap = cost.flat[least] + jumped(np.abs(from_least).max(axis=2))
+            size = (weights * np.abs(from_least)).max(axis=2)
+            leap = cost.flat[least] + jumped(size)
             source[leap < entered] = least
             entered = np.minimum(entered, leap)
         elif start is None:
             entered[:] = 0.0
         else:
-            size = np.abs(turns.steps(start, now)).max(axis=2)
-            entered = np.where(size <= largest_step, size * size, jumped(size))
+            steps = np.abs(turns.steps(start, now))
+            size = (weights * steps).max(axis=2)
+            is_small = (steps <= largest_step[0]).all(axis=2)
+            entered = np.where(is_small, size * size, jumped(size))
         cost, full = np.where(within, entered, np.inf), now
         known.append((which, q))
         back.append(source)
@@ -252,7 +272,8 @@ def _enter(
     before: Array,
     q: Array,
     turns: WholeTurns,
-    largest_step: float,
+    largest_step: Array,
+    weights: Array,
     entered: Array,
     source: Indices,
 ) -> None:
@@ -263,11 +284,12 @@ def _enter(
         before: Lowest q of the answers before, shape (a, n).
         q: Of those now, shape (b, n).
         turns: Which multiples of 2 pi the joints may be apart.
-        largest_step: Above which a step is a jump.
+        largest_step: Above which a step of each joint is a jump, shape (n,).
+        weights: How much a step of each counts, shape (n,).
         entered: Written, shape (b, states).
         source: Written, shape (b, states).
     """
-    a, b, size = turns.pairs(before, q, largest_step)
+    a, b, size = turns.pairs(before, q, largest_step, weights)
     if not len(a):
         return
     # Pairs come in the order of b, so those that enter one answer are a run, over which

@@ -30,7 +30,7 @@ from armillary.ik.general_form import GeneralForm
 from armillary.ik.held_joints import HeldForm
 from armillary.ik.method import Candidates
 from armillary.ik.numeric import NumericSearch
-from armillary.ik.path import Path, best_of, judged
+from armillary.ik.path import Path, are_large, best_of, cost_of, judged, steps_of
 from armillary.ik.path_graph import WholeTurns, through
 from armillary.ik.query import IKQuery
 from armillary.ik.reason import Reason
@@ -63,13 +63,16 @@ class PathPlanner:
         forms: The closed forms that may be used.
         numeric: The search.
         query: The targets; its arm angle is that of the closed form.
-        largest_step: Above which a step is a jump [m or rad].
+        largest_step: Above which a step of each joint to each target is a jump, shape
+            (count, n) [m or rad].
+        weights: How much a step of each joint counts, shape (n,).
     """
 
     forms: Sequence[RecognisedForm | GeneralForm | UserForm | HeldForm]
     numeric: NumericSearch
     query: IKQuery
-    largest_step: float
+    largest_step: Array
+    weights: Array
 
     def branches(self, came: Array | None) -> Path:
         """Return the best way through the branches of the closed form.
@@ -83,9 +86,9 @@ class PathPlanner:
         """Return the best way, each answer sought from the one before.
 
         Where it jumps, or targets leave joints free and a step is much larger than the
-        mean, what is free is made to move more evenly. Where that does not help, the
-        way is sought through all answers to each target, too; not for a large step
-        alone if there is no arm angle, since that takes long.
+        mean or joints have weights, what is free is made to move more evenly. Where
+        that does not help, the way is sought through all answers to each target, too;
+        not for a large step alone if there is no arm angle, since that takes long.
 
         Args:
             came: Where the arm comes from, shape (n,).
@@ -95,14 +98,15 @@ class PathPlanner:
         paths = [self._judged(way, came) for way in ways]
         k = 0
         if len(paths) > 1:
-            k = min(range(len(paths)), key=lambda k: paths[k].cost)
+            k = min(range(len(paths)), key=lambda k: self._cost(paths[k]))
         best = paths[k]
         # what is free can drift to a singularity, and speed up slowly there
         jumped, is_free = bool(best.jumps.size), self._is_free
-        if not (jumped or (is_free and best.is_uneven)):
+        is_weighted = bool(self.weights.min() < 1.0)
+        if not (jumped or (is_free and (is_weighted or best.is_uneven))):
             return best
         best = self._evened(best, came)
-        if best.jumps.size or (is_free and best.is_uneven):
+        if best.jumps.size or (is_free and (is_weighted or best.is_uneven)):
             best = self._by_free_joint(best, came)
         if self.query.is_late:
             return best
@@ -110,7 +114,7 @@ class PathPlanner:
         if not (best.jumps.size or (plans_for_speed and best.is_uneven)):
             return best
         planned = self.plan([ways[k], *ways], came)
-        return best_of([best, self._evened(planned, came)])
+        return best_of([best, self._evened(planned, came)], self.weights)
 
     def _by_free_joint(self, best: Path, came: Array | None) -> Path:
         """Return a better path through all branches at values of a free joint.
@@ -122,11 +126,13 @@ class PathPlanner:
         free = free_joint(self.numeric.problem)
         for _ in range(FREE_ROUNDS if free is not None else 0):
             assert free is not None
-            known, before = best.answer.q, best.cost
-            way = free.way(self.query, self.numeric, known, came, self.largest_step)
+            known, before = best.answer.q, self._cost(best)
+            steps = self.largest_step, self.weights
+            way = free.way(self.query, self.numeric, known, came, *steps)
             path = self._judged(way, came)
-            best = best_of([best, path, self._evened(path, came)])
-            if best.cost[0] == before[0] and best.cost[1] > ENOUGH * before[1]:
+            best = best_of([best, path, self._evened(path, came)], self.weights)
+            cost = self._cost(best)
+            if cost[0] == before[0] and cost[1] > ENOUGH * before[1]:
                 break
         return best
 
@@ -159,7 +165,8 @@ class PathPlanner:
             if self.query.is_late:
                 piece = ways[0].at(rows)
             else:
-                piece = self._planned(self.query.at(rows), known.at(rows), start)
+                most = self.largest_step[rows]
+                piece = self._planned(self.query.at(rows), known.at(rows), start, most)
             pieces.append(piece)
             solved = np.flatnonzero(piece.success[:, 0])
             start = piece.q[solved[-1], 0] if solved.size else start
@@ -177,17 +184,22 @@ class PathPlanner:
 
     def _judged(self, way: Candidates, came: Array | None) -> Path:
         """Return the path of answers to all targets."""
-        return judged(way, self.largest_step, came, moves=self._moves)
+        moves, weights = self._moves, self.weights
+        return judged(way, self.largest_step, came, moves=moves, weights=weights)
+
+    def _cost(self, path: Path) -> tuple[int, float]:
+        return cost_of(path, self.weights)
 
     def _evened(self, path: Path, came: Array | None) -> Path:
         """Return a path on which what is free moves more evenly."""
         if not self._is_free:
             return path
         judge = partial(self._judged, came=came)
-        return evened(path, self.query, self.numeric.local, judge, self.largest_step)
+        local, most = self.numeric.local, self.largest_step
+        return evened(path, self.query, local, judge, most, self.weights)
 
     def _planned(
-        self, query: IKQuery, known: Candidates, start: Array | None
+        self, query: IKQuery, known: Candidates, start: Array | None, most: Array
     ) -> Candidates:
         """Return the way through what is known and the other answers to targets."""
         problem = self.numeric.problem
@@ -195,7 +207,7 @@ class PathPlanner:
         turns = WholeTurns(problem.turning, problem.limits, around)
 
         def best(layers: Candidates) -> Candidates:
-            return through(layers, turns, self.largest_step, start)
+            return through(layers, turns, most, start, self.weights)
 
         if query.is_late:
             return best(known)
@@ -301,7 +313,8 @@ def evened(
     query: IKQuery,
     local: Callable[[IKQuery], Candidates],
     judge: Callable[[Candidates], Path],
-    largest_step: float,
+    largest_step: float | Array,
+    weights: Array | None = None,
 ) -> Path:
     """Return a path on which joints that targets leave free move more evenly.
 
@@ -315,9 +328,10 @@ def evened(
         local: Finds answers close to `near`.
         judge: Tells the jumps of answers.
         largest_step: A larger step of a joint is a jump, over which a mean may not go
-            [m or rad].
+            [m or rad], shape (), (n,) or (count, n).
+        weights: How much a step of each joint counts, shape (n,); by default 1.
     """
-    best, least = path, _cost(path.answer.q, largest_step)
+    best, least = path, _cost(path.answer.q, largest_step, weights)
     for _ in range(ROUNDS):
         before = least
         width = len(path.answer.q) // 2
@@ -328,26 +342,31 @@ def evened(
                 way = _nearer_to_means(best.answer, width, most, query, local)
                 if way is None:
                     continue
-                cost = _cost(way.q[:, 0], largest_step)
+                cost = _cost(way.q[:, 0], largest_step, weights)
                 if cost < least:
                     best, least = judge(way), cost
             width //= 2
         if least[0] == before[0] and least[1] > ENOUGH * before[1]:
             break
-    return min(best, path, key=lambda way: way.cost)
+    return best_of([best, path], weights)
 
 
-def _cost(q: Array, largest_step: float) -> tuple[int, float]:
+def _cost(
+    q: Array, largest_step: float | Array, weights: Array | None
+) -> tuple[int, float]:
     """Return how many steps are large, and the sum of squares of the others."""
-    steps = np.abs(np.diff(q, axis=0)).max(axis=1, initial=0.0)
-    small = steps[steps <= largest_step]
-    return len(steps) - len(small), float(small @ small)
+    steps = steps_of(q)
+    is_large = are_large(steps, largest_step)
+    if weights is not None:
+        steps *= weights[:, np.newaxis]
+    small = steps.max(axis=0, initial=0.0)[~is_large]
+    return int(is_large.sum()), float(small @ small)
 
 
 def _nearer_to_means(
     answer: Solution,
     width: int,
-    most: float,
+    most: float | Array,
     query: IKQuery,
     local: Callable[[IKQuery], Candidates],
 ) -> Candidates | None:
@@ -356,7 +375,7 @@ def _nearer_to_means(
     Args:
         answer: The answers to the targets.
         width: How many to either side a mean is taken of.
-        most: The largest step over which a mean goes [m or rad].
+        most: The largest step over which a mean goes [m or rad], as `largest_step`.
         query: The targets.
         local: Finds answers close to `near`.
     """
@@ -377,10 +396,11 @@ def _nearer_to_means(
     )
 
 
-def _segments(q: Array, solved: npt.NDArray[np.bool_], most: float) -> list[slice]:
+def _segments(
+    q: Array, solved: npt.NDArray[np.bool_], most: float | Array
+) -> list[slice]:
     """Return runs of solved targets without a step of a joint beyond `most`."""
-    steps = np.abs(np.diff(q, axis=0)).max(axis=1, initial=0.0)
-    ends = (steps > most) | ~solved[1:] | ~solved[:-1]
+    ends = are_large(steps_of(q), most)[1:] | ~solved[1:] | ~solved[:-1]
     edges = [0, *(np.flatnonzero(ends) + 1).tolist(), len(q)]
     return [slice(a, b) for a, b in pairwise(edges)]
 
