@@ -57,7 +57,8 @@ def test_the_part_that_rows_share_is_computed_once(kernels: Any) -> None:
 
 def test_bad_input_is_that_of_the_kernel(kernels: Any) -> None:
     plain, shared = kernels
-    for inputs in ((np.ones((5000, 2)), np.ones(4)), (np.ones((5000, 3)), np.ones(3))):
+    shapes = ((5000, 2), (4,)), ((5000, 3), (3,)), ((5000, 2), (5, 3))
+    for inputs in [tuple(map(np.ones, each)) for each in shapes]:
         messages = []
         for kernel in (plain, shared):
             with pytest.raises(ShapeError) as caught:

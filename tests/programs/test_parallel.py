@@ -80,6 +80,8 @@ def test_signals_of_branches_are_handed_over(cell: arm.Cell, tmp_path: Path):
     path = tmp_path / "work.src"
     timeline.hand_over(ROBOT, path, outputs={"o": 7}, tolerance=1e-2)
     assert "$OUT[7]" in path.read_text()
+    with pytest.raises(ModelError, match="moves nothing"):
+        cell.run(arm.Program({ROBOT: []})).hand_over(ROBOT, path, tolerance=1e-2)
 
 
 def test_branches_share_the_zone_of_their_task(cell: arm.Cell):

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy.typing as npt
 
+from armillary.errors import ShapeError
 from armillary.kernel.kernel import Kernel, shared_kernel
 from armillary.trace import OPS, Program
 from armillary.trace.staging import staged
@@ -66,13 +67,16 @@ class _SharedInput:
         return shared_kernel(first, dtype=dtype), shared_kernel(rest, dtype=dtype)
 
     def __call__(self, *inputs: Any, out: Any = None, threads: Any = None) -> Array:
-        if len(inputs) != len(self.kernel.program.inputs):
-            return self.kernel(*inputs, out=out, threads=threads)  # says what fits
         first, rest = self._parts
-        if out is None and threads is None:  # the quick entry of a single row
-            return rest(*inputs, first(inputs[self.place]))
-        decided = first(inputs[self.place], threads=threads)
-        return rest(*inputs, decided, out=out, threads=threads)
+        try:
+            if out is None and threads is None:  # the quick entry of a single row
+                return rest(*inputs, first(inputs[self.place]))
+            decided = first(inputs[self.place], threads=threads)
+            return rest(*inputs, decided, out=out, threads=threads)
+        except (IndexError, ShapeError):
+            # Says what does not fit without the numbers that are handed over.
+            self.kernel(*inputs, out=out, threads=threads)
+            raise
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.kernel, self.place)
