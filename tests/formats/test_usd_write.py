@@ -337,6 +337,10 @@ def test_a_stage_holds_one_motion(tmp_path: Path) -> None:
     two = {"there": motion, "back": motion}
     with pytest.raises(ModelError, match="holds one motion, not 2: 'there', 'back'"):
         saved(cell, tmp_path, motions=two)
+    with pytest.raises(ModelError, match="a motion for each name"):
+        saved(cell, tmp_path, motions=motion)
+    with pytest.raises(ModelError, match=r"000000 poses of links.*lower rate="):
+        arm.save(cell, tmp_path / "x.usda", motions={"there": motion}, rate=1e12)
     # Those that came with a cell were not asked for: they are lost, with a warning.
     arm.save(cell, tmp_path / "lab.cell.zip", motions=two)
     report = arm.save(arm.load(tmp_path / "lab.cell.zip"), tmp_path / "two.usda")

@@ -11,14 +11,15 @@ import pytest
 
 from armillary.errors import ShapeError
 from armillary.kernel import compile
-from armillary.kernel.shared_input import BLOCKS, with_shared_input
+from armillary.kernel.shared_input import with_shared_input
 from armillary.trace import trace
 from work import lines
 
 
 def formula(x: Any, p: Any) -> Any:
     decided = np.sin(p[0]) * np.cos(p[1]) + np.sin(p[2]) * np.cos(p[0])
-    return [x[0] * decided, x[1] + np.exp(p[1]), p[2]]
+    # The product below would be rounded with the sum, were it not cut from it.
+    return [x[0] * decided, x[1] + np.exp(p[1]), x[0] + p[0] * p[2]]
 
 
 @pytest.fixture(scope="module")
@@ -27,21 +28,21 @@ def kernels() -> tuple[Any, Any]:
     return plain, with_shared_input(plain, "p")
 
 
-@pytest.mark.parametrize("rows", [1, 5, 8 * BLOCKS, 5000])
-@pytest.mark.parametrize("is_shared", [True, False])
-def test_results_are_those_of_the_kernel(kernels: Any, rows: int, is_shared: bool):
+@pytest.mark.parametrize("rows", [1, 5, 512, 5000])
+def test_a_row_gives_the_same_in_all_calls(kernels: Any, rows: int):
     plain, shared = kernels
     rng = np.random.default_rng(0)
-    x, p = rng.normal(size=(rows, 2)), rng.normal(size=3 if is_shared else (rows, 3))
-    expected = plain(x, p)
-    np.testing.assert_allclose(shared(x, p), expected, rtol=1e-15, atol=1e-15)
+    x, p = rng.normal(size=(rows, 2)), rng.normal(size=3)
+    expected = np.array([shared(row, p) for row in x[:50]])
+    np.testing.assert_allclose(plain(x, p)[:50], expected, rtol=1e-15, atol=1e-15)
+    same = np.tile(p, (rows, 1))
+    others = shared, copy.copy(shared), pickle.loads(pickle.dumps(shared))
+    for call in others:
+        for each in (p, p[None], same):
+            assert (call(x, each)[:50] == expected).all()
     out = np.empty((rows, 3))
     assert shared(x, p, out=out, threads=1) is out
-    np.testing.assert_allclose(out, expected, rtol=1e-15, atol=1e-15)
-    np.testing.assert_allclose(
-        pickle.loads(pickle.dumps(shared))(x, p), expected, rtol=1e-15, atol=1e-15
-    )
-    assert copy.copy(shared) is shared
+    assert (out[:50] == expected).all()
 
 
 def test_the_part_that_rows_share_is_computed_once(kernels: Any) -> None:
@@ -56,7 +57,8 @@ def test_the_part_that_rows_share_is_computed_once(kernels: Any) -> None:
 
 def test_bad_input_is_that_of_the_kernel(kernels: Any) -> None:
     plain, shared = kernels
-    for inputs in ((np.ones((5000, 2)), np.ones(4)), (np.ones((5000, 3)), np.ones(3))):
+    shapes = ((5000, 2), (4,)), ((5000, 3), (3,)), ((5000, 2), (5, 3))
+    for inputs in [tuple(map(np.ones, each)) for each in shapes]:
         messages = []
         for kernel in (plain, shared):
             with pytest.raises(ShapeError) as caught:
@@ -65,6 +67,12 @@ def test_bad_input_is_that_of_the_kernel(kernels: Any) -> None:
         assert messages[0] == messages[1]
 
 
-def test_nothing_is_cut_where_nothing_is_decided() -> None:
-    kernel = compile(trace(lambda x, p: x * p, name="g", x=(), p=()))
+@pytest.mark.parametrize("rounds", [0, 1])
+def test_nothing_is_cut_where_little_is_decided(rounds: int) -> None:
+    def little(x: Any, p: Any) -> Any:
+        for _ in range(9):
+            x = np.sin(x) * p
+        return x + rounds * p**2
+
+    kernel = compile(trace(little, name="g", x=(), p=()))
     assert with_shared_input(kernel, "p") is kernel

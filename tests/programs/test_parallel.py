@@ -80,6 +80,8 @@ def test_signals_of_branches_are_handed_over(cell: arm.Cell, tmp_path: Path):
     path = tmp_path / "work.src"
     timeline.hand_over(ROBOT, path, outputs={"o": 7}, tolerance=1e-2)
     assert "$OUT[7]" in path.read_text()
+    with pytest.raises(ModelError, match="moves nothing"):
+        cell.run(arm.Program({ROBOT: []})).hand_over(ROBOT, path, tolerance=1e-2)
 
 
 def test_branches_share_the_zone_of_their_task(cell: arm.Cell):
@@ -138,8 +140,23 @@ def test_pulses_between_scans_are_missed(cell: arm.Cell):
     timeline = cell.run(signals(waiting, pulse, scan=0.1))
     assert timeline.reason == RunReason.NEVER
     assert "it was so at 0.12 s, and is False since" in str(timeline.failure)
-    with pytest.raises(ModelError, match="scan="):
-        signals(waiting, pulse, scan=-1.0)
+    for bad in (-1.0, 1e-300, np.inf, np.nan, True):
+        with pytest.raises(ModelError, match="scan="):
+            signals(waiting, pulse, scan=bad)
+
+
+@pytest.mark.parametrize("is_scan", [True, False])
+def test_waits_beyond_the_end_of_a_run_end_it(cell: arm.Cell, is_scan: bool):
+    waiting = WaitFor(signal="s", timeout=None if is_scan else 1e6)
+    late = Set(signal="s") if is_scan else Set(signal="other")
+    program = arm.Program(
+        {"a": [waiting], "b": [Wait(seconds=1.0), late]},
+        signals={"s": False},
+        scan=1e9 if is_scan else 0.0,
+    )
+    failure = cell.run(program).failure
+    assert failure is not None
+    assert (failure.reason, failure.task) == (RunReason.TIMEOUT, "a")
 
 
 @pytest.mark.parametrize(("y", "is_met"), [(-0.2, True), (-2.0, False)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import numpy as np
 
@@ -366,8 +366,14 @@ def _motions_for(
     """Return the motions that a format takes, and list those that it does not hold.
 
     Raises:
-        ModelError: It holds one motion and several are given, or it samples none.
+        ModelError: It holds one motion and several are given, or it samples none; or a
+            motion is given without a name.
     """
+    if given is not None and not isinstance(cast("Any", given), Mapping):
+        raise ModelError(
+            f"motions= takes a motion for each name, such as {{'cycle': motion}}, not "
+            f"{quote(given)}."
+        )
     held = chosen.holds().get("motions")
     if rate is not None and held != SAMPLED:
         able = ", ".join(

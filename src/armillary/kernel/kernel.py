@@ -271,14 +271,21 @@ class Kernel:
 
         return torch_function(self)
 
-    def with_batches(self, compute: Callable[..., Array]) -> Kernel:
+    def with_batches(
+        self, compute: Callable[..., Array], *, single_rows: bool = False
+    ) -> Kernel:
         """Return the same kernel, but batches are computed by a function.
 
         Args:
             compute: Called like a kernel; pickled with it.
+            single_rows: Whether it computes rows that are asked alone, too.
         """
-        pickled = _with_batches, (self, compute)
-        return kernel_of(replace(self._native, pickled=pickled), compute)
+        native = replace(
+            self._native, pickled=(_with_batches, (self, compute, single_rows))
+        )
+        if single_rows:
+            native = replace(native, call=0, loop=0)
+        return kernel_of(native, compute)
 
     def __repr__(self) -> str:
         native = self._native
@@ -599,8 +606,10 @@ def compile(
     return kernel_of(native_of(program, dtype, lanes))
 
 
-def _with_batches(kernel: Kernel, compute: Callable[..., Array]) -> Kernel:
-    return kernel.with_batches(compute)
+def _with_batches(
+    kernel: Kernel, compute: Callable[..., Array], single_rows: bool
+) -> Kernel:
+    return kernel.with_batches(compute, single_rows=single_rows)
 
 
 def _restored(program: Program, dtype: str, requested: int) -> Kernel:

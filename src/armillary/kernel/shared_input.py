@@ -7,37 +7,45 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-import numpy as np
 import numpy.typing as npt
 
+from armillary.errors import ShapeError
 from armillary.kernel.kernel import Kernel, shared_kernel
+from armillary.trace import OPS, Program
 from armillary.trace.staging import staged
 
 __all__ = ["with_shared_input"]
 
 Array = npt.NDArray[Any]
 
-BLOCKS: Final = 64
-"""Batches of fewer blocks of rows are computed by one kernel, which is compiled."""
+LEAST_PART: Final = 0.25
+"""The part of a program's operations that an input decides, from which on it is cut."""
 
 DECIDED: Final = "decided"
 
 
 def with_shared_input(kernel: Kernel, name: str) -> Kernel:
-    """Return a kernel that computes once what an input alone decides of a batch.
+    """Return a kernel that computes first what an input alone decides, then the rest.
 
-    It does so where one row of that input is given for many rows of others; other calls
-    are those of `kernel`, from which results may differ in the last digit.
+    Where one row of that input is given for many rows of others, the first part is
+    computed once. Calls of all sizes compute both parts, so that a row gives the same
+    alone and in a batch, to the last bit: products and sums on both sides of the cut
+    are rounded apart. A program of which the input decides little is not cut.
 
     Args:
         kernel: Of a Program.
         name: The name of the input, such as that of parameters.
     """
-    if len(staged(kernel.program, [name], DECIDED)) == 1:
+    first, *rest = staged(kernel.program, [name], DECIDED)
+    if not rest or _operations(first) < LEAST_PART * _operations(kernel.program):
         return kernel
     names = [port.name for port in kernel.program.inputs]
     compute: Callable[..., Array] = _SharedInput(kernel, names.index(name))
-    return kernel.with_batches(compute)
+    return kernel.with_batches(compute, single_rows=True)
+
+
+def _operations(program: Program) -> int:
+    return sum(step.name in OPS for step in program.instructions)
 
 
 @dataclass(frozen=True)
@@ -45,7 +53,7 @@ class _SharedInput:
     """The calls of such a kernel; its two parts are compiled when they are needed.
 
     Attributes:
-        kernel: What computes other calls.
+        kernel: What it computes, as one program.
         place: Which of its inputs rows share.
     """
 
@@ -59,18 +67,16 @@ class _SharedInput:
         return shared_kernel(first, dtype=dtype), shared_kernel(rest, dtype=dtype)
 
     def __call__(self, *inputs: Any, out: Any = None, threads: Any = None) -> Array:
-        if not self._is_shared(inputs):
-            return self.kernel(*inputs, out=out, threads=threads)
         first, rest = self._parts
-        return rest(*inputs, first(inputs[self.place]), out=out, threads=threads)
-
-    def _is_shared(self, inputs: tuple[Any, ...]) -> bool:
-        """Return whether one row of the input stands beside many of another."""
-        ports, least = self.kernel.program.inputs, BLOCKS * self.kernel.lanes
-        if len(inputs) != len(ports) or np.ndim(inputs[self.place]) != 1:
-            return False
-        pairs = zip(inputs, ports, strict=True)
-        return any(np.size(x) >= least * port.size > 0 for x, port in pairs)
+        try:
+            if out is None and threads is None:  # the quick entry of a single row
+                return rest(*inputs, first(inputs[self.place]))
+            decided = first(inputs[self.place], threads=threads)
+            return rest(*inputs, decided, out=out, threads=threads)
+        except (IndexError, ShapeError):
+            # Says what does not fit without the numbers that are handed over.
+            self.kernel(*inputs, out=out, threads=threads)
+            raise
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.kernel, self.place)

@@ -48,6 +48,9 @@ KIND: Final = "armillary program"
 LARGEST_FILE: Final = 64 << 20
 """Bytes of a program in a file."""
 
+LEAST_SCAN: Final = 1e-6
+"""The shortest scan cycle [s]: instants of a run tell its scans apart."""
+
 if TYPE_CHECKING:
     Tasks = Any
     Names = Any
@@ -86,9 +89,9 @@ class Program(
         signals: What signals hold at first; others hold False.
         sensors: Signals that parts set, by name.
         absent: The parts that are not there at first.
-        scan: The scan cycle of the controller that tasks wait with [s]: they see a
-            signal at the first multiple of it after its change, as it is then. With 0
-            they see it at once.
+        scan: The scan cycle of the controller that tasks wait with [s], 1 us or more:
+            they see a signal at the first multiple of it after its change, as it is
+            then. With 0 they see it at once.
     """
 
     tasks: Tasks
@@ -127,8 +130,11 @@ class Program(
 
     def _check(self) -> None:
         scan: Any = self.scan
-        if not (isinstance(scan, int | float) and 0.0 <= scan < math.inf):
-            raise ModelError(f"scan= is a time [s], at least 0, not {scan!r}.")
+        is_number = isinstance(scan, int | float) and not isinstance(scan, bool)
+        if not (is_number and (scan == 0.0 or LEAST_SCAN <= scan < math.inf)):
+            raise ModelError(
+                f"scan= is a time [s], 0 or at least {LEAST_SCAN:g}, not {quote(scan)}."
+            )
         for name in self.joints:
             if name not in self.tasks:
                 raise unknown("task", name, self.tasks)

@@ -331,7 +331,8 @@ class _Run:
         ]
         if math.isfinite(coming):
             self.world.time = self.timeout
-            late = next(t for t in waiting if isinstance(t.waits, Until))
+            # Others wait for a signal, longer than the run may take.
+            late = next((t for t in waiting if isinstance(t.waits, Until)), waiting[0])
             self._fail(late, RunReason.TIMEOUT, f"after {self.timeout:g} s")
         moves = any(
             track.moves(self.world.time) for track in self.world.tracks.values()
@@ -455,7 +456,7 @@ class _Run:
         others = list[Task]()
         for k, steps in enumerate(step.branches):
             if k != main:
-                row = f"{task.row}, branch {len(others) + 2}"
+                row = f"{task.row}, branch {k + 1}"
                 track = Track(row, np.zeros(0, np.int64), np.zeros(0))
                 branch = Task(task.name, row, track, iter(()))
                 branch.going = self._steps(branch, steps, f"{place}[{k}]")

@@ -49,7 +49,7 @@ def hand_over_task(
         )
     spans = spans_of(timeline.spans, task)
     _check_zones(timeline, task, spans)
-    end = max(span.end for span in spans)
+    end = max((span.end for span in spans), default=0.0)
     rests = [(span.start, span.end) for span in spans if isinstance(span.step, WaitFor)]
     rests.append((end, motion.duration))
     begins, ends = np.array(rests).T

@@ -123,6 +123,11 @@ class PlayedMotion:
 class Playable(Protocol):
     """What makes a `PlayedMotion` of itself, such as the timeline of a program."""
 
+    @property
+    def duration(self) -> float:
+        """Return how long it takes [s]."""
+        ...
+
     def played(self, *, rate: float = RATE) -> PlayedMotion:
         """Return states at instants, so many a second."""
         ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,8 @@ from armillary.kinematics.state import State
 from armillary.limits import USD_SAMPLES
 from armillary.model.workcell import Workcell
 from armillary.spatial.pose import Pose
-from armillary.view.motion import RATE, PlayedMotion, motion_of
+from armillary.trajectories.motion import Motion
+from armillary.view.motion import RATE, Playable, PlayedMotion, motion_of
 
 __all__ = ["animate", "motion_states"]
 
@@ -26,12 +28,23 @@ def motion_states(start: State, motion: Any, rate: float | None) -> PlayedMotion
         ShapeError, ModelError, StateError: It does not fit the cell, see
             `view.motion.motion_of`; or it has too many samples.
     """
-    played = motion_of(start, motion, times=None, rate=rate)
     links = len(start.cell.links)
-    if len(played.times) * links > USD_SAMPLES.most:
-        message = USD_SAMPLES.excess(len(played.times) * links)
-        raise ModelError(f"{message}. Give a lower rate=.")
+    given: Any = rate
+    if isinstance(motion, Motion | Playable) and isinstance(given, int | float):
+        _check_samples(motion.duration * given * links)  # before memory is taken
+    played = motion_of(start, motion, times=None, rate=rate)
+    _check_samples(len(played.times) * links)
     return played
+
+
+def _check_samples(count: float) -> None:
+    """Refuse to write more poses than an animation may have.
+
+    Raises:
+        ModelError: They are more.
+    """
+    if USD_SAMPLES.most < count < math.inf:
+        raise ModelError(f"{USD_SAMPLES.excess(int(count))}. Give a lower rate=.")
 
 
 def animate(
