@@ -193,7 +193,7 @@ def _within_bounds(
     path: PathBounds,
     solved: Callable[[Array, Array], list[Array]],
     timed: Callable[[list[Array]], JerkTimed],
-    begun: _Begun,
+    begun: _CoarseMotion,
     guess: Array,
     count: int,
 ) -> JerkTimed:
@@ -402,7 +402,7 @@ def _padded(curve: PathCurve, size: int) -> tuple[Array, Array]:
     return at, path
 
 
-class _Begun(NamedTuple):
+class _CoarseMotion(NamedTuple):
     """What is known of a motion from a coarser grid.
 
     Attributes:
@@ -418,7 +418,7 @@ class _Begun(NamedTuple):
 
 def _begun(
     curve: PathCurve, per_knot: int, size: tuple[int, int], asked: _Asked
-) -> _Begun:
+) -> _CoarseMotion:
     """Return what motions on a coarser grid tell."""
     fewer, each = coarser(curve, per_knot)
     *_, knots, _, n = fewer.knots.shape
@@ -430,7 +430,7 @@ def _begun(
     made = guess_on(points, found, (knots - 1) * each + 2 * GRADED - 2)
     guess = np.zeros((*made.shape[:-1], size[1]))
     guess[..., : made.shape[-1]] = made
-    return _Begun(points, guess, np.asarray((special <= 0.0).any(axis=-1)))
+    return _CoarseMotion(points, guess, np.asarray((special <= 0.0).any(axis=-1)))
 
 
 def _tightened(kernel: Kernel, asked: _Asked, count: int) -> list[Array]:
