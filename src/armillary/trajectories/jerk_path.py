@@ -389,7 +389,7 @@ class _KernelQuestion(NamedTuple):
 
 
 CORES: Final = (1, 3, 2, 2, 1, 0, 0, 0, 0, 1, 1, 1, 3)
-"""How many dimensions the arrays of `_KernelQuestion` have beside those of the batch."""
+"""How many dimensions arrays of `_KernelQuestion` have beside those of the batch."""
 
 
 def _padded(curve: PathCurve, size: int) -> tuple[Array, Array]:
