@@ -472,7 +472,7 @@ def test_users_joints_and_joints_without_limits():
     ],
     ids=["text", "ragged", "no goals"],
 )
-def test_what_is_no_batch_is_refused(starts, goals, message: str):
+def test_starts_and_goals_that_are_not_numbers_are_refused(starts, goals, message: str):
     with pytest.raises(ShapeError, match=message):
         planner_of_balls().batch(starts, goals)
 

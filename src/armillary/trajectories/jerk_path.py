@@ -167,7 +167,7 @@ def within_jerk(
     pushes = _NO_PUSHES if bounded is None else bounded.pushes()
     jerk = jerk * _useful_share(curve, acceleration, jerk, pushes)
     limited = velocity, acceleration, jerk, ends, pushes, np.ones(size[1])
-    asked = _Asked(_padded(curve, size[0]), *limited, np.zeros(size[1]))
+    asked = _KernelQuestion(_padded(curve, size[0]), *limited, np.zeros(size[1]))
     begun = _begun(curve, per_knot, size, asked)
 
     def solved(guess: Array, bounds: Array | None = None) -> list[Array]:
@@ -193,7 +193,7 @@ def _within_bounds(
     path: PathBounds,
     solved: Callable[[Array, Array], list[Array]],
     timed: Callable[[list[Array]], JerkTimed],
-    begun: _Begun,
+    begun: _CoarseMotion,
     guess: Array,
     count: int,
 ) -> JerkTimed:
@@ -353,7 +353,7 @@ def _useful_share(
     return np.minimum(np.nan_to_num(share, nan=1.0).min(axis=-1, keepdims=True), 1.0)
 
 
-class _Asked(NamedTuple):
+class _KernelQuestion(NamedTuple):
     """What the kernel is asked.
 
     Attributes:
@@ -389,7 +389,7 @@ class _Asked(NamedTuple):
 
 
 CORES: Final = (1, 3, 2, 2, 1, 0, 0, 0, 0, 1, 1, 1, 3)
-"""How many dimensions the arrays of `_Asked` have beside those of the batch."""
+"""How many dimensions arrays of `_KernelQuestion` have beside those of the batch."""
 
 
 def _padded(curve: PathCurve, size: int) -> tuple[Array, Array]:
@@ -402,7 +402,7 @@ def _padded(curve: PathCurve, size: int) -> tuple[Array, Array]:
     return at, path
 
 
-class _Begun(NamedTuple):
+class _CoarseMotion(NamedTuple):
     """What is known of a motion from a coarser grid.
 
     Attributes:
@@ -417,8 +417,8 @@ class _Begun(NamedTuple):
 
 
 def _begun(
-    curve: PathCurve, per_knot: int, size: tuple[int, int], asked: _Asked
-) -> _Begun:
+    curve: PathCurve, per_knot: int, size: tuple[int, int], asked: _KernelQuestion
+) -> _CoarseMotion:
     """Return what motions on a coarser grid tell."""
     fewer, each = coarser(curve, per_knot)
     *_, knots, _, n = fewer.knots.shape
@@ -430,10 +430,10 @@ def _begun(
     made = guess_on(points, found, (knots - 1) * each + 2 * GRADED - 2)
     guess = np.zeros((*made.shape[:-1], size[1]))
     guess[..., : made.shape[-1]] = made
-    return _Begun(points, guess, np.asarray((special <= 0.0).any(axis=-1)))
+    return _CoarseMotion(points, guess, np.asarray((special <= 0.0).any(axis=-1)))
 
 
-def _tightened(kernel: Kernel, asked: _Asked, count: int) -> list[Array]:
+def _tightened(kernel: Kernel, asked: _KernelQuestion, count: int) -> list[Array]:
     """Return motions, found again where they exceed limits between places.
 
     Limits of jerk are tightened in the intervals where that is. Motions that start or
@@ -462,7 +462,7 @@ def _tightened(kernel: Kernel, asked: _Asked, count: int) -> list[Array]:
 
 def _find_again(
     kernel: Kernel,
-    asked: _Asked,
+    asked: _KernelQuestion,
     found: list[Array],
     again: npt.NDArray[np.bool_],
     count: int,
