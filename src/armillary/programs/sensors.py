@@ -85,7 +85,7 @@ class Seen(NamedTuple):
     reach: float
 
 
-class Reach(NamedTuple):
+class PointsNear(NamedTuple):
     """Points about a frame: where it is, its name, and how far they are from it [m]."""
 
     at: FrameRef
@@ -337,8 +337,8 @@ class SensorWatch:
             true bounds where `SpeedBounds` knows them, and else by their poses at
             these instants.
         """
-        links = [Reach(self._frame, self._name, self._reach)] + [
-            Reach(seen.at, seen.name, seen.reach) for seen in shapes
+        links = [PointsNear(self._frame, self._name, self._reach)] + [
+            PointsNear(seen.at, seen.name, seen.reach) for seen in shapes
         ]
         bounds = self._bounds(start, end, tracks, links)
         unknown = np.flatnonzero(np.isinf(bounds)).tolist()
@@ -350,7 +350,7 @@ class SensorWatch:
         return times, speeds[:, 1:] + speeds[:, :1]
 
     def _bounds(
-        self, start: float, end: float, tracks: list[Track], links: list[Reach]
+        self, start: float, end: float, tracks: list[Track], links: list[PointsNear]
     ) -> Array:
         """Return bounds of the speeds of points near frames, shape (k,) [m/s].
 
@@ -391,7 +391,7 @@ class SensorWatch:
             found[k] = zero_product(speeds.between(pair, levers)[0], rates).sum()
         return found
 
-    def _sampled_speeds(self, near: Reach, times: Array) -> Array:
+    def _sampled_speeds(self, near: PointsNear, times: Array) -> Array:
         """Return about how fast points near a frame move at most, by its poses.
 
         For closed loops, where nothing bounds how fast joints that are moved by others
