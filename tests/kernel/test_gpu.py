@@ -22,9 +22,11 @@ import pytest
 import armillary as arm
 from armillary.errors import ArmillaryError, KernelError, ShapeError
 from armillary.kernel import compile, gpu, gpu_driver
+from armillary.kernel.code import Code
 from armillary.kernel.gpu import THREADS
 from armillary.kernel.gpu_driver import CudaDriver, GpuCode
-from armillary.kernel.jit import Code, host, to_object
+from armillary.kernel.host import host
+from armillary.kernel.jit import to_object
 from armillary.trace import trace
 
 Array = npt.NDArray[Any]

@@ -9,7 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from armillary.kernel.jit import Code, host, to_object
+from armillary.kernel.code import Code
+from armillary.kernel.host import host
+from armillary.kernel.jit import to_object
 from armillary.kernel.levels import CHOICE, of_levels
 from armillary.kernel.standalone import StandaloneFunction, standalone_module
 from armillary.kernel.targets import platform_of

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from armillary.kernel.jit import Target
+from armillary.kernel.host import Target
 
 __all__ = ["CHOICE", "of_levels"]
 
