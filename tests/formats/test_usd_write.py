@@ -171,6 +171,21 @@ def test_what_was_read_is_read_again(tmp_path: Path, ending: str) -> None:
     assert one.rules == other.rules and one.mounts[0].on == other.mounts[0].on
 
 
+def test_joints_named_as_their_links_come_back_where_axes_are_inclined(
+    tmp_path: Path,
+) -> None:
+    cell = arm.example("ur5e_on_oval")
+    names = [f"ur5e/wrist_{k}.{field}" for k in (1, 2, 3) for field in ("d", "alpha")]
+    value = cell.parameters(names)
+    cell = cell.with_parameters({name: value[name] + 1e-3 for name in names})
+    path = tmp_path / "calibrated.usda"
+    arm.save(cell, path)
+    again = arm.load(path)
+    q = np.linspace(-1.0, 1.0, 6)
+    X = cell.fk("tool0", joints=again.joint_names)(q)
+    assert np.allclose(again.fk("tool0")(q), X, atol=1e-6)
+
+
 def test_loops_stay_closed(tmp_path: Path) -> None:
     cell = arm.example("five_bar")
     path = saved(cell, tmp_path)

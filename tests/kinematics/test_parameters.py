@@ -156,6 +156,7 @@ def test_what_is_attached_moves_with_its_frame() -> None:
         (["elbow.precursor.w"], UnknownName, "rx"),
         (["elbow.alpha", "ur5e/elbow"], ModelError, "twice"),
         ("elbow.alpha", ModelError, "list of names"),
+        ({"elbow.alpha": 1.0}, ModelError, "with_parameters"),
         ([3], ModelError, "by its name"),
         (np.zeros((2, 2)), ModelError, "by its name"),
         (["track.mount"], ModelError, "not mounted"),

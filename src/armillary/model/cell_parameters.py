@@ -107,6 +107,11 @@ def named_parameters(cell: Workcell, names: Sequence[str]) -> tuple[CellParamete
         raise ModelError(
             f"parameters= takes a list of names, not the text {quote(names)}."
         )
+    if isinstance(names, Mapping):
+        raise ModelError(
+            "parameters= takes a list of names, whose values are then an input; "
+            "cell.with_parameters(values) is the cell with other values."
+        )
     try:
         listed = tuple(names)
     except TypeError:

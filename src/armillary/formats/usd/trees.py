@@ -314,8 +314,13 @@ class TreeBuilder:
         pose: Of the body in the outer frame of the joint, beside which it begins.
         """
         pivot = Link(name=self._names.derive(f"{body.name}_pivot"))
+        # A joint without a name has that of its link, which one of the file may have.
+        is_taken = any(joint.name == body.name for joint in self._joints)
+        name = self._joint_names.derive(f"{body.name}_fixed") if is_taken else ""
         joint = Fixed(precursor=pose)
-        return pivot, msgspec.structs.replace(body, parent=pivot.name, joint=joint)
+        return pivot, msgspec.structs.replace(
+            body, parent=pivot.name, joint=joint, joint_name=name
+        )
 
     def _carry_all(self, joints: Sequence[StageJoint], parent: str, child: str) -> None:
         """Add the links behind several joints of the same two bodies.
