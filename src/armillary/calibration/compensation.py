@@ -110,10 +110,10 @@ class CorrectionTable:
 
         Args:
             q: Positions of all joints at which the nominal frame is where the real one
-                is to be, shape (..., n).
+                is to be [m or rad], shape (..., n).
 
         Returns:
-            Poses of the frame, shape (..., 4, 4).
+            Poses of the frame, shape (..., 4, 4), positions in metres.
         """
         fk: Any = self.nominal.fk(self.frame, relative_to=self.relative_to)
         return fk(self.at(q))
@@ -202,9 +202,9 @@ def target_table(
         frame: The frame that counts.
         axes: The values of x, y, z [m], roll, pitch or yaw [rad] of a grid, two or more
             of each, ascending.
-        near: Joint positions, shape (n,), at home by default. Numbers of the pose that
-            are not in the grid are those of the nominal frame there, and solutions are
-            those near it, as the controller's must be.
+        near: Joint positions [m or rad], shape (n,), at home by default. Numbers of the
+            pose that the grid leaves out are those of the nominal frame there.
+            Solutions are those near it, as the controller's must be.
         relative_to: In which frame targets are given.
 
     Raises:

@@ -28,13 +28,14 @@ Array = npt.NDArray[Any]
 class SolverKernel:
     """A solver that is one kernel; call it with arrays, also with those on a GPU.
 
-    What it returns is not made up as by a call of the solver: a branch just beyond a
-    limit is not put there.
+    A call of the solver puts a branch just beyond a limit at that limit; this returns
+    it where it is.
 
     - Of a closed form: `target` (..., 4, 4), then `arm_angle` of arms that have one.
-      Returns all branches: q (..., branches, n) [m or rad], NaN where there is none;
-      squares of what is missed (..., branches, 2); reasons (..., branches), values of
-      `Reason`, 0.5 more just beyond a limit; and how many branches are so, (...).
+      Returns all branches: q (..., branches, n) [m or rad], NaN where a branch does not
+      exist; squared errors [m^2, rad^2] (..., branches, 2); reasons (..., branches),
+      values of `Reason`, 0.5 more just beyond a limit; and how many branches are so,
+      (...).
     - Of a search: `target` (..., 16), row by row, then `near` (..., n). Returns q
       (..., n), squares (..., 2), and 1 where the target is met, else 0, (...).
 

@@ -217,7 +217,7 @@ def _of_process(name: str) -> int:
     """Return where a function of C's library is.
 
     Raises:
-        KeyError: There is none of this name.
+        KeyError: The library has no function of this name.
     """
     function = getattr(_process(), name, None)
     address = ctypes.cast(function, ctypes.c_void_p).value if function else None

@@ -20,7 +20,7 @@ __all__ = ["Target", "host"]
 # Vector bits by the feature that gives them, widest first.
 WIDTHS = (("avx512f", 512), ("avx2", 256), ("avx", 256), ("neon", 128), ("sse2", 128))
 
-# What Linux tells of a processor that does not change while it runs.
+# Fields of /proc/cpuinfo that do not change while the system runs.
 TOLD = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags")
 
 

@@ -30,7 +30,8 @@ def closer_knots(curve: PathCurve, time: Array, speed: Array, count: int) -> Pat
     Args:
         curve: The curves.
         time: When a motion along each passes points that divide the intervals between
-            knots evenly, shape (..., g); NaN if there is none.
+            knots evenly, shape (..., g) [s]; NaN where no motion was
+            found.
         speed: Its path speed there.
         count: How many intervals the result has.
     """

@@ -51,7 +51,7 @@ def spline_at(start: Vector, h: Number, tau: float) -> tuple[Number, Number, Num
 
 
 def bound_rows(bound: Matrix, place: int) -> Matrix:
-    """Return a, b and m of further limits at a place; at the last there are none."""
+    """Return a, b and m of further limits at a place; the last place has no rows."""
     count = len(bound) // (len(PLACE) - 1)
     return bound[place * count : (place + 1) * count]
 
