@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Final, NamedTuple, Self, final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -65,8 +65,7 @@ WHOLE: Final = RecordsBehind()
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class CheckTables:
+class CheckTables(msgspec.Struct, frozen=True, eq=False, dict=True):
     """The pairs of a check as arrays, the same for states that attach the same.
 
     Spheres are numbered: one around each link that is tested, then one for each shape.
@@ -519,7 +518,7 @@ class CheckTables:
         return first + np.arange(len(first)), starts
 
 
-_FIELDS: Final = tuple(field.name for field in fields(CheckTables))
+_FIELDS: Final = CheckTables.__struct_fields__
 
 _BY_NUMBERS: Final = (
     "_owners",

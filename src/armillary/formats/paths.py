@@ -7,11 +7,12 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Protocol, final
 from urllib.parse import unquote
+
+from msgspec.structs import replace
 
 from armillary.errors import FormatError, nearest, quote
 from armillary.formats.diagnostic import NOWHERE, Diagnostic, Place, fault

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -134,8 +134,7 @@ def _restored(
     return IKProblem(tree, goals, selection, branch)
 
 
-@dataclass(frozen=True, eq=False)
-class IKProblem:
+class IKProblem(msgspec.Struct, frozen=True, eq=False, dict=True):
     """Goals that joints are to reach all at once: what every method is made of.
 
     Attributes:

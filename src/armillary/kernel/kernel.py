@@ -11,12 +11,13 @@ import math
 import operator
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any, Final, cast, final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from armillary import forks
 from armillary.errors import KernelError, ShapeError
@@ -659,8 +660,7 @@ def in_two_passes(kernel: Kernel, first: Callable[[], Kernel]) -> Kernel:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class _TwoPasses:
+class _TwoPasses(msgspec.Struct, frozen=True):
     kernel: Kernel
     first: Callable[[], Kernel]
 

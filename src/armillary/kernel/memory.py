@@ -7,8 +7,9 @@ have one of some 100 KiB, and long programs need megabytes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import final
+
+import msgspec
 
 from armillary.kernel.builder import FunctionBuilder, Operand, Value
 from armillary.kernel.machine_type import I1, I8, I64, PTR, VOID, Type
@@ -17,8 +18,7 @@ __all__ = ["Memory", "Struct", "allocate", "clear_bytes", "copy_bytes"]
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Struct:
+class Struct(msgspec.Struct, frozen=True):
     """Fields in memory, each an array of values, at offsets that fit their alignment.
 
     Attributes:
@@ -75,8 +75,7 @@ STACK_BYTES = 2**14  # as much of a stack as an entry may take
 ALIGNMENT = 64  # of each part: that of a whole vector register
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(msgspec.Struct, frozen=True):
     """Working memory of a function.
 
     Attributes:

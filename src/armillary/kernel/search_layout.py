@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
+
+import msgspec
 
 from armillary.kernel.builder import FunctionBuilder, Operand, Value
 from armillary.kernel.machine_type import F64, I32, I64, PTR
@@ -91,8 +92,7 @@ CALL: Final = Struct.of(
 """What a call of a search is about."""
 
 
-@dataclass(frozen=True)
-class SearchLayout:
+class SearchLayout(msgspec.Struct, frozen=True, dict=True):
     """Where a search keeps the numbers of its problems, and how they are moved.
 
     Attributes:

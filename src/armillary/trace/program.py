@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, cast
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -28,8 +29,7 @@ Shape = tuple[int, ...]
 Array = npt.NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Port:
+class Port(msgspec.Struct, frozen=True):
     """A named array that goes into a program or comes out of it."""
 
     name: str
@@ -206,8 +206,7 @@ def _arguments(tape: Tape, ports: tuple[Port, ...]) -> list[Any]:
 NUMBERS = (Node, numbers.Real, np.bool_)
 
 
-@dataclass(slots=True)
-class _Returned:
+class _Returned(msgspec.Struct):
     """What the runs of a function return, which must have the same shapes in all.
 
     Attributes:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import codecs
 import re
-from dataclasses import dataclass
 from typing import Final, NoReturn
 from xml.parsers import expat
+
+import msgspec
 
 from armillary.errors import FormatError, quote
 from armillary.formats.diagnostic import Budget, Place, Report, Severity, fault
@@ -117,8 +118,7 @@ def first_tag(data: bytes) -> str:
     return "" if match is None else match[1].decode("utf-8", errors="replace")
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(msgspec.Struct):
     """An element whose end has not been seen."""
 
     name: str
