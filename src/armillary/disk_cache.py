@@ -24,17 +24,21 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from importlib.resources import files
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from armillary.forks import IMPORT_LOCK
 from armillary.replaced_file import replacing
 from armillary.user_folder import user_folder
+
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+    from importlib.resources.abc import Traversable
 
 __all__ = [
     "ARRAYS",
@@ -157,9 +161,8 @@ def _digest_of(name: str) -> bytes | None:
         source = (spec and spec.origin) or ""
         is_ours = name.startswith("armillary.")
         if is_ours and spec and spec.submodule_search_locations:
-            listed = sorted(files(name).iterdir(), key=lambda entry: entry.name)
             # Without source, what is compiled from it counts.
-            for file in listed:
+            for file in sorted(_listed(name, spec), key=lambda entry: entry.name):
                 if file.name.endswith((".py", ".pyc")):
                     digest.update(file.read_bytes())
             return digest.digest()
@@ -169,6 +172,17 @@ def _digest_of(name: str) -> bytes | None:
     except (AttributeError, OSError, ValueError):  # ValueError: of a stand-in
         return None
     return digest.digest()
+
+
+def _listed(name: str, spec: ModuleSpec) -> Iterable[Traversable]:
+    """Return the files of a package of ours."""
+    places = spec.submodule_search_locations or ()
+    if len(places) == 1 and os.path.isdir(places[0]):
+        return Path(places[0]).iterdir()
+    with IMPORT_LOCK:
+        from importlib.resources import files  # a package in an archive
+
+    return files(name).iterdir()
 
 
 def load(key: str, ending: str = CODE) -> bytes | None:

@@ -7,12 +7,14 @@ have one of some 100 KiB, and long programs need megabytes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import msgspec
 
-from armillary.kernel.builder import FunctionBuilder, Operand, Value
 from armillary.kernel.machine_type import I1, I8, I64, PTR, VOID, Type
+
+if TYPE_CHECKING:  # code that was compiled earlier needs structures, and no builder
+    from armillary.kernel.builder import FunctionBuilder, Operand, Value
 
 __all__ = ["Memory", "Struct", "allocate", "clear_bytes", "copy_bytes"]
 
@@ -51,7 +53,7 @@ class Struct(msgspec.Struct, frozen=True):
     def address(self, base: Value, field: str, index: Operand = 0) -> Value:
         """Return where a value of a field lies."""
         start = base.function.address(base, self.offsets[field])
-        if not isinstance(index, Value) and index == 0:
+        if isinstance(index, int) and index == 0:
             return start
         return base.function.element(start, self.kinds[field], index)
 
@@ -63,7 +65,7 @@ class Struct(msgspec.Struct, frozen=True):
         self, value: Operand, base: Value, field: str, index: Operand = 0
     ) -> None:
         """Write a value of a field."""
-        if not isinstance(value, Value):
+        if not isinstance(value, type(base)):
             value = base.function.constant(self.kinds[field], value)
         assert value.type == self.kinds[field], (field, value.type.text)
         base.function.store(value, self.address(base, field, index))
