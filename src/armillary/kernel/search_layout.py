@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from armillary.kernel.builder import FunctionBuilder, Operand, Value
 from armillary.kernel.machine_type import F64, I32, I64, PTR
 from armillary.kernel.memory import Struct
+
+if TYPE_CHECKING:
+    from armillary.kernel.builder import FunctionBuilder, Operand, Value
 
 __all__ = [
     "CALL",
@@ -145,7 +147,7 @@ class SearchLayout(msgspec.Struct, frozen=True, dict=True):
 
     def set_lane(self, value: Operand, s: Value, field: str, lane: Operand) -> None:
         """Write the number in one lane of a vector of the state."""
-        if not isinstance(value, Value):
+        if not isinstance(value, type(s)):
             value = s.function.constant(self.state.kinds[field].scalar, value)
         s.function.store(value, self.state.address(s, field), lane)
 
