@@ -74,7 +74,7 @@ def test_any_other_number_is_another_key():
         key_of(moved(cell, 2e-3)),
         key_of(with_limit(cell, 2.25)),
         key_of(with_limit(cell, np.nextafter(2.25, 3.0))),
-        key_of(cell, rotation=""),
+        key_of(cell, axes="relative_to"),
     ]
     assert len({known, *others}) == 1 + len(others)
 
