@@ -233,7 +233,8 @@ def test_sources_are_read_again_where_any_file_may_have_changed(
     name = "armillary.made"
     spec = ModuleSpec(name, None, is_package=True)
     spec.submodule_search_locations = [str(package)]
-    monkeypatch.setattr(cache, "find_spec", lambda _: spec)
+    find = cache.find_spec
+    monkeypatch.setattr(cache, "find_spec", lambda n: spec if n == name else find(n))
     read: list[Path] = []
 
     def listed(*_: object) -> list[Path]:
@@ -263,7 +264,7 @@ def test_sources_are_read_again_where_any_file_may_have_changed(
         os.utime(package / "one.py", ns=(status.st_atime_ns, status.st_mtime_ns))
         second = digest()
         assert second not in {None, first}
-        (package / "two.py").write_text("")
+        (package / "two.py").write_text("3")
         assert digest() not in {None, first, second}
         (package / "two.py").unlink()
         (package / "one.py").write_text("1")

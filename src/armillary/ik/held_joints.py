@@ -23,12 +23,13 @@ import numpy.typing as npt
 from armillary.errors import ModelError
 from armillary.ik.avoidance import marked, nearest_free
 from armillary.ik.closed_forms.family import NotApplicable
+from armillary.ik.form_of_arm import recognised
 from armillary.ik.general_form import GeneralForm
 from armillary.ik.method import Candidates
 from armillary.ik.problem import IKProblem
 from armillary.ik.query import IKQuery
 from armillary.ik.reason import LIMITS, OUT_OF_REACH
-from armillary.ik.recognised_form import RecognisedForm, recognised
+from armillary.ik.recognised_form import RecognisedForm
 from armillary.kernel import shared_kernel
 from armillary.kinematics.bound_kernel import AnyKernel, bind
 from armillary.model.link_poses import poses_of

@@ -15,6 +15,7 @@ from armillary.ik.answer import answer
 from armillary.ik.avoidance import Avoidance
 from armillary.ik.closed_forms.family import NotApplicable
 from armillary.ik.closed_forms.general_6r.geometry import SixAxes
+from armillary.ik.form_of_arm import recognised
 from armillary.ik.numeric import NumericSearch
 from armillary.ik.problem import IKProblem
 from armillary.ik.query import TOLERANCE, IKQuery, Tolerance, joint_vectors, query_of
@@ -23,7 +24,6 @@ from armillary.ik.recognised_form import (
     RecognisedForm,
     arm_problem,
     has_free_elbow,
-    recognised,
 )
 from armillary.ik.solution import Answers, Solution
 from armillary.ik.targets import as_joints

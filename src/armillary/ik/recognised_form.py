@@ -16,16 +16,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.forks import IMPORT_LOCK
 from armillary.ik.avoidance import marked, nearest_free
 from armillary.ik.closed_forms.branch import MOST_SLACK, SLACK, ArmProblem
 from armillary.ik.closed_forms.family import NotApplicable, require
-from armillary.ik.closed_forms.general_6r.geometry import SixAxes
 from armillary.ik.closed_forms.program import (
     OUTSIDE,
     SINGULAR,
@@ -60,9 +58,6 @@ from armillary.kinematics.bound_kernel import AnyKernel, bind, for_plain_rows
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.kept_formulas import LAYERS_BELOW, kept_formula
 from armillary.trace import Program
-
-if TYPE_CHECKING:
-    from armillary.ik.general_form import GeneralForm
 
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
@@ -489,21 +484,6 @@ def arm_problem(problem: IKProblem) -> ArmProblem:
     if isinstance(arm, str):
         raise NotApplicable(arm)
     return arm
-
-
-def recognised(problem: IKProblem) -> RecognisedForm | GeneralForm:
-    """Return the closed form of a problem.
-
-    Raises:
-        NotApplicable: The arm has no closed form.
-    """
-    arm = arm_problem(problem)
-    if isinstance(arm.closed.arm, SixAxes):
-        with IMPORT_LOCK:
-            from armillary.ik.general_form import GeneralForm  # it takes a while
-
-        return GeneralForm(problem, arm)
-    return RecognisedForm(problem, arm)
 
 
 def _arm_of(problem: IKProblem) -> ArmProblem | str | None:

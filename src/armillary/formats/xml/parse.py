@@ -13,6 +13,12 @@ from armillary.errors import FormatError, quote
 from armillary.forks import IMPORT_LOCK
 from armillary.formats.diagnostic import Budget, Place, Report, Severity, fault
 from armillary.formats.numbers import WHITE_SPACE
+from armillary.formats.xml.declaration import (
+    DECLARATION,
+    ENCODINGS,
+    UTF_16_STARTS,
+    VERSIONS,
+)
 from armillary.formats.xml.element import Element
 from armillary.limits import (
     MIB,
@@ -26,19 +32,8 @@ from armillary.limits import (
     Limit,
 )
 
-__all__ = ["DECLARATION", "ENCODINGS", "UTF_16_STARTS", "VERSIONS", "parse"]
+__all__ = ["parse"]
 
-VERSIONS: Final = frozenset(("1.0", "1.1"))
-ENCODINGS: Final = frozenset(
-    ("utf-8", "utf-16", "iso-8859-1", "us-ascii", "windows-1252")
-)
-
-DECLARATION: Final = re.compile(rb"<\?xml\s[^<>]*?\?>")
-UTF_16_STARTS: Final = {
-    "utf-16-le": (codecs.BOM_UTF16_LE, b"<\0"),
-    "utf-16-be": (codecs.BOM_UTF16_BE, b"\0<"),
-}
-"""How a document begins in each byte order of UTF-16, with a mark and without."""
 
 # Errors that `repaired` may be able to repair.
 _REPAIRED: Final = ("xml-syntax", "xml-declaration", "xml-encoding")

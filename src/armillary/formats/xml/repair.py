@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Severity
-from armillary.formats.xml.parse import (
+from armillary.formats.xml.declaration import (
     DECLARATION,
     ENCODINGS,
     UTF_16_STARTS,
