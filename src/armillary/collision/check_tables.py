@@ -294,10 +294,10 @@ class CheckTables(msgspec.Struct, frozen=True, eq=False, dict=True):
             radii: Their radii [m], shape (s,).
         """
         # What numbers of links and shapes decide is the same.
-        known = {name: getattr(self, name) for name in (*_FIELDS, *_BY_NUMBERS)}
-        known.update(tested=tested, pairs=pairs, centres=centres, radii=radii)
-        made = object.__new__(type(self))  # sooner than `replace`
-        vars(made).update(known, layout=self)
+        made = msgspec.structs.replace(
+            self, tested=tested, pairs=pairs, centres=centres, radii=radii, layout=self
+        )
+        vars(made).update((name, getattr(self, name)) for name in _BY_NUMBERS)
         return made
 
     @cached_property
@@ -517,8 +517,6 @@ class CheckTables(msgspec.Struct, frozen=True, eq=False, dict=True):
         first = np.repeat(self.starts[links] - starts, counts)
         return first + np.arange(len(first)), starts
 
-
-_FIELDS: Final = CheckTables.__struct_fields__
 
 _BY_NUMBERS: Final = (
     "_owners",
