@@ -23,14 +23,14 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def form_of(cell: arm.Cell, **options: str) -> RecognisedForm:
-    form = cell.ik("tcp", **options).closed
+def form_of(cell: arm.Cell) -> RecognisedForm:
+    form = cell.ik("tcp").closed
     assert isinstance(form, RecognisedForm)
     return form
 
 
-def key_of(cell: arm.Cell, **options: str) -> str | None:
-    numbers = arm_problem(cell.ik("tcp", **options)._problem).numbers
+def key_of(cell: arm.Cell) -> str | None:
+    numbers = arm_problem(cell.ik("tcp")._problem).numbers
     assert numbers is not None
     return digest(numbers, is_ours=True)
 

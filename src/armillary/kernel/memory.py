@@ -7,7 +7,7 @@ have one of some 100 KiB, and long programs need megabytes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, cast, final
 
 import msgspec
 
@@ -66,7 +66,7 @@ class Struct(msgspec.Struct, frozen=True):
     ) -> None:
         """Write a value of a field."""
         if not isinstance(value, type(base)):
-            value = base.function.constant(self.kinds[field], value)
+            value = base.function.constant(self.kinds[field], cast("float", value))
         assert value.type == self.kinds[field], (field, value.type.text)
         base.function.store(value, self.address(base, field, index))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
@@ -148,7 +148,8 @@ class SearchLayout(msgspec.Struct, frozen=True, dict=True):
     def set_lane(self, value: Operand, s: Value, field: str, lane: Operand) -> None:
         """Write the number in one lane of a vector of the state."""
         if not isinstance(value, type(s)):
-            value = s.function.constant(self.state.kinds[field].scalar, value)
+            kind = self.state.kinds[field].scalar
+            value = s.function.constant(kind, cast("float", value))
         s.function.store(value, self.state.address(s, field), lane)
 
     def problem(self, f: FunctionBuilder, index: Value) -> Value:
