@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from armillary.trace import OPS, Instruction, Interval, Op, Port, Program
 from armillary.trace.interval import exactly

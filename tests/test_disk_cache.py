@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
@@ -218,6 +219,60 @@ def test_arrays_of_another_source_are_not_taken(monkeypatch: pytest.MonkeyPatch)
     tables(make)
     tables(make)
     assert make.count == 4
+
+
+@pytest.mark.usefixtures("place")
+def test_sources_are_read_again_where_any_file_may_have_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Whatever the clock of a file is set to: `ctime` cannot be set."""
+    package = tmp_path / "made"
+    package.mkdir()
+    (package / "one.py").write_text("1")
+    (package / "notes.txt").write_text("1")
+    name = "armillary.made"
+    spec = ModuleSpec(name, None, is_package=True)
+    spec.submodule_search_locations = [str(package)]
+    find = cache.find_spec
+    monkeypatch.setattr(cache, "find_spec", lambda n: spec if n == name else find(n))
+    read: list[Path] = []
+
+    def listed(*_: object) -> list[Path]:
+        read.append(package)
+        return list(package.iterdir())
+
+    monkeypatch.setattr(cache, "_listed", listed)
+    now = time.time_ns()
+    later = now + 100 * cache.CLOCK_STEP
+
+    def digest(at: int = later) -> bytes | None:
+        for each in (cache._digest_of, cache._as_it_lies, cache._kept_digest):
+            each.cache_clear()
+        monkeypatch.setattr(time, "time_ns", lambda: at)
+        return cache.source_digest((name,))
+
+    try:
+        first = digest()
+        assert first is not None
+        assert len(read) == 1
+        assert digest() == first
+        assert len(read) == 1  # nothing was read
+        assert digest(now) == first  # another change may come within the same tick
+        assert len(read) == 2
+        status = (package / "one.py").stat()
+        (package / "one.py").write_text("2")
+        os.utime(package / "one.py", ns=(status.st_atime_ns, status.st_mtime_ns))
+        second = digest()
+        assert second not in {None, first}
+        (package / "two.py").write_text("3")
+        assert digest() not in {None, first, second}
+        (package / "two.py").unlink()
+        (package / "one.py").write_text("1")
+        assert digest() == first
+    finally:
+        monkeypatch.undo()
+        for each in (cache._digest_of, cache._as_it_lies, cache._kept_digest):
+            each.cache_clear()
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

@@ -30,6 +30,7 @@ from collections import Counter
 import numpy as np
 import armillary as arm
 from armillary.ik import numeric
+from armillary.ik.closed_forms import program
 from armillary.kernel import jit
 from armillary.kinematics.closing import branch
 from armillary.model import bounding_volumes
@@ -49,6 +50,7 @@ counted(numeric, "make_seed_table", "starts")
 counted(hull, "outer_hull", "hulls")
 counted(bounding_volumes, "sphere_cover", "spheres")
 counted(branch.Branch, "_fill", "loops")
+counted(program, "branches_of", "closed forms")
 
 cell = arm.load(sys.argv[1])
 target = np.eye(4)
@@ -58,6 +60,8 @@ links = [cell.with_collisions("hulls"), cell.with_collisions("spheres", count=1)
 for each in links:
     (shape,) = each.manipulators[0].links[1].collisions
     answers.append(getattr(shape, "vertices", getattr(shape, "radius", None)))
+scara = arm.example("scara")
+answers.append(scara.ik("tcp")(scara.pose("tcp", scara.home)).q)
 five_bar = arm.example("five_bar")
 answers.append(five_bar.fk(five_bar.frame_names[-1])(five_bar.home.q + 0.1))
 shown = repr([np.asarray(each).tolist() for each in answers])
@@ -87,9 +91,13 @@ def asked(robot: Path, cache: Path) -> list[Any]:
 def test_a_second_process_makes_nothing(robot: Path, tmp_path: Path):
     cache = tmp_path / "cache"
     made, answers, _ = asked(robot, cache)
-    assert set(made) == {"code", "starts", "hulls", "spheres", "loops"}
-    arrays = sorted(cache.glob("*.arrays"))
+    arrays_made = {"starts", "hulls", "spheres", "loops"}
+    assert set(made) == {"code", "closed forms", *arrays_made}
+    arrays, formulas = (
+        sorted(cache.glob(f"*.{end}")) for end in ("arrays", "formulas")
+    )
     assert arrays
+    assert formulas
     again, same, loads_scipy = asked(robot, cache)
     assert again == {}
     assert same == answers
@@ -97,5 +105,10 @@ def test_a_second_process_makes_nothing(robot: Path, tmp_path: Path):
     for path in arrays:  # whatever happens to the files, the answers are the same
         path.write_bytes(path.read_bytes()[:-1])
     again, same, _ = asked(robot, cache)
-    assert set(again) == set(made) - {"code"}
+    assert set(again) == arrays_made
+    assert same == answers
+    for path in formulas:
+        path.write_bytes(path.read_bytes()[:-1])
+    again, same, _ = asked(robot, cache)
+    assert set(again) == {"closed forms"}
     assert same == answers

@@ -389,8 +389,10 @@ def example(name: str) -> Cell:
     known = example_names()
     if name not in known:
         raise unknown("example cell", name, known)
-    resources = _imported("importlib.resources")
-    with resources.as_file(_examples() / f"{name}{_ENDING}") as path:
+    found = _examples() / f"{name}{_ENDING}"
+    if isinstance(found, os.PathLike):
+        return load(found)
+    with _imported("importlib.resources").as_file(found) as path:
         return load(path)
 
 
@@ -401,6 +403,9 @@ def example_names() -> tuple[str, ...]:
 
 
 def _examples() -> Traversable:
+    folder = _imported("pathlib").Path(__file__).with_name("cells")
+    if folder.is_dir():  # else it is in an archive
+        return folder
     resources = _imported("importlib.resources")
     with _import_lock():  # it imports, too
         return resources.files("armillary") / "cells"

@@ -6,8 +6,9 @@ may hold other numbers than those declared here. docs/security.md lists them all
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 __all__ = ["Limit", "limits"]
 
@@ -21,8 +22,7 @@ ARCHIVE = "bad-archive"
 MESH, IMAGE, HEADER = "mesh-too-large", "image-too-large", "bad-header"
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Limit:
+class Limit(msgspec.Struct, frozen=True, eq=False):
     """One limit.
 
     Attributes:

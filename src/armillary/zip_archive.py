@@ -18,9 +18,8 @@ from armillary.limits import (
     Limit,
 )
 
-__all__ = ["ArchiveError", "ZipArchive", "is_zip", "zip_bytes"]
+__all__ = ["ArchiveError", "ZipArchive", "zip_bytes"]
 
-START: Final = b"PK\3\4"
 ENTRY: Final = b"PK\1\2"
 ENCRYPTED: Final = 0x2041
 """Flags of entries: encrypted, strongly encrypted, with a masked header."""
@@ -48,11 +47,6 @@ class ArchiveError(Exception):
     def __init__(self, message: str, limit: Limit | None = None) -> None:
         super().__init__(message)
         self.limit = limit
-
-
-def is_zip(data: bytes) -> bool:
-    """Return whether data begins like an archive with files."""
-    return data.startswith(START)
 
 
 @final

@@ -11,9 +11,9 @@ import struct
 import subprocess
 import sys
 import zipfile
-from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -270,8 +270,8 @@ def test_damaged_files_are_refused_when_they_are_read():
 
 def test_archives_are_bounded(monkeypatch: pytest.MonkeyPatch):
     data = zipped(("a", bytes(600)), ("b", bytes(600)))
-    content = replace(zip_archive.ARCHIVE_CONTENT, most=1000)
-    files = replace(zip_archive.ARCHIVE_FILES, most=1)
+    content = msgspec.structs.replace(zip_archive.ARCHIVE_CONTENT, most=1000)
+    files = msgspec.structs.replace(zip_archive.ARCHIVE_FILES, most=1)
     monkeypatch.setattr(zip_archive, "ARCHIVE_CONTENT", content)
     with pytest.raises(ArchiveError, match="have 1200 bytes together, more than 1000"):
         ZipArchive(data)

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-import dataclasses
 import pickle
 
+import msgspec
 import pytest
 
 from armillary.errors import FormatError
@@ -16,7 +16,7 @@ def finding(message: str = "it is bent", **changes) -> Diagnostic:
     whole = Diagnostic(
         place=PLACE, severity=Severity.ERROR, code="bent", message=message
     )
-    return dataclasses.replace(whole, **changes)
+    return msgspec.structs.replace(whole, **changes)
 
 
 def test_a_diagnostic_reads_as_compilers_write_it():
@@ -51,7 +51,7 @@ def test_diagnostics_are_values():
     assert one == finding()
     assert hash(one) == hash(finding())
     assert pickle.loads(pickle.dumps(one)) == one
-    with pytest.raises(dataclasses.FrozenInstanceError):
+    with pytest.raises(AttributeError):
         one.code = "other"  # type: ignore[misc]
 
 

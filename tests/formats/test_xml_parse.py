@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from armillary.errors import FormatError
+from armillary.file_start import first_tag
 from armillary.formats.diagnostic import Budget, Report
-from armillary.formats.xml import Element, first_tag, parse
+from armillary.formats.xml import Element, parse
 from armillary.limits import (
     XML_ATTRIBUTES,
     XML_DEPTH,

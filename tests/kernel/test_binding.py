@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pytest
 
 from armillary.errors import ShapeError
-from armillary.kernel import Kernel, binding, compile, fastcall_entry
+from armillary.kernel import Kernel, binding, compile, object_layout
 from armillary.kernel.fallback import new_state
 from armillary.kernel.native import native_of
 from armillary.trace import Program, trace
@@ -408,7 +408,7 @@ def test_other_layouts_are_noticed(
     name: str, elsewhere: int, monkeypatch: pytest.MonkeyPatch
 ):
     assert binding._lies_as_expected()
-    monkeypatch.setattr(fastcall_entry, name, elsewhere)
+    monkeypatch.setattr(object_layout, name, elsewhere)
     assert not binding._lies_as_expected()
 
 

@@ -15,7 +15,7 @@ from armillary.kernel import (
     binding,
     compile,
     general_binding,
-    general_entry,
+    object_layout,
 )
 from armillary.kernel.kernel import OPERATIONS_PER_THREAD, _general
 from armillary.trace import Program, trace
@@ -45,7 +45,7 @@ def test_other_layouts_are_noticed(
     name: str, elsewhere: int, monkeypatch: pytest.MonkeyPatch
 ):
     assert general_binding._lie_as_expected()
-    monkeypatch.setattr(general_entry, name, elsewhere)
+    monkeypatch.setattr(object_layout, name, elsewhere)
     assert not general_binding._lie_as_expected()
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import platform
-from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -118,7 +118,7 @@ def test_functions_go_on_in_those_of_this_machine():
         {k: standalone_module([function], 64, x) for k, x in every.levels.items()},
         [x.machine for x in every.levels.values()],
     )
-    here = replace(every.machine, is_linked=False)
+    here = msgspec.structs.replace(every.machine, is_linked=False)
     code = Code(to_object(text, here, 1, variables=True), here)
     x = np.arange(1.0, 61.0).reshape(20, 3)
     out = np.zeros_like(x)

@@ -19,7 +19,7 @@ PACKAGE = ROOT / "src" / "armillary"
 LAYERS = (
     ("paused_collector",),
     ("errors", "forks", "replaced_file", "user_folder", "confined_process", "limits"),
-    ("trace", "plugins", "disk_cache", "zip_archive"),
+    ("trace", "plugins", "disk_cache", "file_start", "zip_archive"),
     ("spatial", "kernel"),
     ("model",),
     ("kinematics", "scripts"),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from armillary.errors import FormatError, UnknownName
 from armillary.formats.diagnostic import Diagnostic, explained

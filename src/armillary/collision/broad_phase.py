@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Self, final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -38,8 +38,7 @@ FACTORS: Final = np.array([[-2.0]] * 4 + [[1.0]] * 2, np.float32)
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class BroadPhase:
+class BroadPhase(msgspec.Struct, frozen=True, eq=False, dict=True):
     """The spheres around links, and which pairs of links are tested.
 
     Attributes:

@@ -7,9 +7,10 @@ for; all else is in records, so that another state, margin or rules compile noth
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -150,8 +151,7 @@ def whole_kernel(
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class _CheckQuestion:
+class _CheckQuestion(msgspec.Struct, frozen=True):
     """What is asked, of any pairs.
 
     Attributes:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Final, NamedTuple, Self, final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -65,8 +65,7 @@ WHOLE: Final = RecordsBehind()
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class CheckTables:
+class CheckTables(msgspec.Struct, frozen=True, eq=False, dict=True):
     """The pairs of a check as arrays, the same for states that attach the same.
 
     Spheres are numbered: one around each link that is tested, then one for each shape.
@@ -295,10 +294,10 @@ class CheckTables:
             radii: Their radii [m], shape (s,).
         """
         # What numbers of links and shapes decide is the same.
-        known = {name: getattr(self, name) for name in (*_FIELDS, *_BY_NUMBERS)}
-        known.update(tested=tested, pairs=pairs, centres=centres, radii=radii)
-        made = object.__new__(type(self))  # sooner than `replace`
-        vars(made).update(known, layout=self)
+        made = msgspec.structs.replace(
+            self, tested=tested, pairs=pairs, centres=centres, radii=radii, layout=self
+        )
+        vars(made).update((name, getattr(self, name)) for name in _BY_NUMBERS)
         return made
 
     @cached_property
@@ -518,8 +517,6 @@ class CheckTables:
         first = np.repeat(self.starts[links] - starts, counts)
         return first + np.arange(len(first)), starts
 
-
-_FIELDS: Final = tuple(field.name for field in fields(CheckTables))
 
 _BY_NUMBERS: Final = (
     "_owners",

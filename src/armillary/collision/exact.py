@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Final, Self, final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from armillary.collision.check_tables import CheckTables
 from armillary.collision.distance.pair import Distance
@@ -48,8 +49,7 @@ GJK_STEPS: Final = 1000
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class CoalBody:
+class CoalBody(msgspec.Struct, frozen=True, eq=False):
     """A shape as coal has it; threads share it, since no query writes to it.
 
     Attributes:
@@ -66,8 +66,7 @@ class CoalBody:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class ExactMeshes:
+class ExactMeshes(msgspec.Struct, frozen=True, eq=False):
     """The pairs of shapes of a check in which one is a mesh.
 
     Distances are 0 where bodies overlap, since surfaces have no depth. Hulls are around

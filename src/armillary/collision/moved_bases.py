@@ -8,9 +8,9 @@ the other joints. So a batch is one call, as it is for joint positions.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -39,8 +39,7 @@ class JointCheck(Protocol):
     def __call__(self, q: npt.ArrayLike) -> Truths: ...
 
 
-@dataclass(frozen=True, eq=False)
-class MovedBases:
+class MovedBases(msgspec.Struct, frozen=True, eq=False, dict=True):
     """A check of a cell whose bases of some manipulators are joints, too.
 
     Attributes:

@@ -8,10 +8,10 @@ the time that their own pairs take; see `docs/design/cells.md`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple, Self, cast, final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -150,8 +150,7 @@ def _solids(
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class Carriers:
+class Carriers(msgspec.Struct, frozen=True, eq=False, dict=True):
     """The links of a cell that move, with all that obstacles need of them.
 
     Attributes:

@@ -7,11 +7,12 @@ of other sizes or elsewhere, and bodies that moved in the world.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, TypeAlias, final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from armillary.collision.check_tables import RecordsBehind
 from armillary.collision.placed_pairs import Called, PlacedPairs
@@ -100,8 +101,7 @@ class PairQuestion(PlacedQuestion, Protocol):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class PairRecords:
+class PairRecords(msgspec.Struct, frozen=True, eq=False):
     """The records of a check.
 
     Attributes:

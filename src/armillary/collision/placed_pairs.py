@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple, Self, final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -66,8 +66,7 @@ class Called(NamedTuple):
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class PlacedPairs:
+class PlacedPairs(msgspec.Struct, frozen=True, eq=False, dict=True):
     """Pairs of links with their shapes, and where these are in a state.
 
     Poses of f moving links, `X`, are those of `poses`.

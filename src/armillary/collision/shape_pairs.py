@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Final, NamedTuple, Self, final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -159,8 +160,7 @@ class Placed(NamedTuple):
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class PairKind:
+class PairKind(msgspec.Struct, frozen=True, eq=False, dict=True):
     """Pairs of the same kinds of shapes.
 
     Attributes:
@@ -396,8 +396,7 @@ def _shared_callees(pipeline: Pipeline, dtype: np.dtype[Any], lanes: int) -> Cal
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class ShapePairs:
+class ShapePairs(msgspec.Struct, frozen=True):
     """Pairs of shapes, numbered; arrays are read-only.
 
     Attributes:

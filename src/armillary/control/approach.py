@@ -6,10 +6,10 @@ What is compiled is in `approach_stages`; here are the tables that it reads.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -40,8 +40,7 @@ MOST: Final = 1e30
 """What stands for a radius or a speed without limit."""
 
 
-@dataclass(frozen=True, eq=False)
-class ApproachPairs:
+class ApproachPairs(msgspec.Struct, frozen=True, eq=False, dict=True):
     """The pairs that a controller keeps apart.
 
     Attributes:

@@ -13,8 +13,9 @@ links in the table `pairs`, and capsules around links with obstacles in `contact
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+import msgspec
 
 from armillary.collision.nearest_stages import speeds_along
 from armillary.control.columns import (
@@ -79,8 +80,7 @@ CONTACTS_OF: Final = "contacts_of"
 """The field with the contacts of a capsule."""
 
 
-@dataclass(frozen=True, eq=False)
-class ApproachTables:
+class ApproachTables(msgspec.Struct, frozen=True, eq=False, dict=True):
     """The tables that the stages of pairs read.
 
     Attributes:

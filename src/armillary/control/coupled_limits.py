@@ -22,10 +22,10 @@ which (1) holds.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -73,8 +73,7 @@ LATE: Final = 1e-9
 """Part of 1 that braking may lead beyond a limit before that is reported."""
 
 
-@dataclass(frozen=True, eq=False)
-class CoupledLimits:
+class CoupledLimits(msgspec.Struct, frozen=True, eq=False, dict=True):
     """The limits that couple the joints that a controller moves.
 
     Attributes:

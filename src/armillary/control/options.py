@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -55,8 +55,7 @@ class ControllerOptions(NamedTuple):
         return self._replace(**numbers)
 
 
-@dataclass(frozen=True, eq=False)
-class ControllerNumbers:
+class ControllerNumbers(msgspec.Struct, frozen=True, eq=False, dict=True):
     """Limits of all joints, and gains, of a controller.
 
     Attributes:

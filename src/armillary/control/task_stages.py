@@ -8,8 +8,9 @@ of that module; `_MAKERS` of `controller.py` lists these modules.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
 
 from armillary.control import tasks
 from armillary.control.columns import StepColumns
@@ -80,8 +81,7 @@ class TaskGoal(NamedTuple):
     gain: Number
 
 
-@dataclass(frozen=True, kw_only=True)
-class TaskStages:
+class TaskStages(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The stages of a task, and the values that they read.
 
     Attributes:

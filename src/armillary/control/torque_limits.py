@@ -8,10 +8,10 @@ x. M and h come from one kernel of dynamics, called before each step.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -47,8 +47,7 @@ BROKEN: Final = 1e-9
 Array = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class TorqueLimits:
+class TorqueLimits(msgspec.Struct, frozen=True, eq=False, dict=True):
     """Limits of torques of the joints that a controller moves.
 
     Attributes:

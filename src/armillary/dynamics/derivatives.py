@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import NamedTuple
+
+import msgspec
 
 from armillary.dynamics.bodies import GROUND
 from armillary.dynamics.forward import forward_dynamics, mass_solver
@@ -62,8 +63,7 @@ class Change(NamedTuple):
     acceleration: Vector6
 
 
-@dataclass(slots=True)
-class DerivativeColumn:
+class DerivativeColumn(msgspec.Struct):
     """One coordinate that moves a body, and all behind it.
 
     Attributes:
@@ -82,8 +82,7 @@ class DerivativeColumn:
     partials: list[Vector6]
 
 
-@dataclass(slots=True)
-class Behind:
+class Behind(msgspec.Struct):
     """A body and all behind it, added up.
 
     Attributes:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypedDict, cast
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -131,8 +131,7 @@ class _Physics(NamedTuple):
         return vector(gravity), inertias, tuple(further)
 
 
-@dataclass(frozen=True)
-class DynamicsOptions:
+class DynamicsOptions(msgspec.Struct, frozen=True, dict=True):
     """What a question of dynamics is about, besides its vectors.
 
     Attributes:

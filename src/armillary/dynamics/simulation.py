@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from itertools import compress
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from armillary.dynamics.forward import forward_dynamics
 from armillary.dynamics.options import DynamicsOptions

@@ -6,9 +6,10 @@ import enum
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Final, NamedTuple, TypeVar
+
+import msgspec
 
 from armillary.errors import FormatError, printable, suggestion, unknown
 from armillary.limits import DIAGNOSTICS, HINTS, Limit
@@ -42,8 +43,7 @@ class Severity(enum.Enum):
 _RANK: Final = {severity: rank for rank, severity in enumerate(Severity)}
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """A location in a file; lines and columns count from 1, and 0 means unknown.
 
     An empty path means that there is no file, as for a cell that is being written.
@@ -70,8 +70,7 @@ SWAPPED_LIMITS: Final[Mapping[str, str]] = {
 """How limits with lower above upper may be read, and how messages say it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnostic:
+class Diagnostic(msgspec.Struct, frozen=True, kw_only=True):
     """One error, warning or note.
 
     place: The location in the file.

@@ -41,8 +41,9 @@ read, `FOREIGN` of `urdf/read.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar, cast, final
+
+import msgspec
 
 from armillary.errors import quote, suggestion
 from armillary.formats.diagnostic import Report, Severity
@@ -81,8 +82,7 @@ def _as_it_is(value: Any) -> Value:
     return value
 
 
-@dataclass(frozen=True, slots=True)
-class Kind(Generic[C]):
+class Kind(msgspec.Struct, Generic[C], frozen=True):
     """How the text of an attribute becomes a value, and a value a text.
 
     Attributes:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from armillary.errors import quote
-from armillary.formats.xml.parse import first_tag
-from armillary.zip_archive import ArchiveError, ZipArchive, is_zip
+from armillary.file_start import first_tag, is_zip
+from armillary.zip_archive import ArchiveError, ZipArchive
 
 __all__ = ["Foreign", "foreign_start", "foreign_to"]
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from armillary.forks import IMPORT_LOCK
 from armillary.formats.diagnostic import Report
@@ -41,8 +42,7 @@ def later(module: str, name: str) -> Callable[..., Any]:
     return function
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadOptions:
+class ReadOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of reading a file.
 
     Attributes:
@@ -56,15 +56,18 @@ class ReadOptions:
             the names of their sets.
     """
 
-    roots: Roots = field(default_factory=Roots)
-    joints: Mapping[str, type[Joint]] = field(default_factory=dict[str, type[Joint]])
-    plugins: Mapping[str, type[Joint]] = field(default_factory=dict[str, type[Joint]])
+    roots: Roots = msgspec.field(default_factory=Roots)
+    joints: Mapping[str, type[Joint]] = msgspec.field(
+        default_factory=dict[str, type[Joint]]
+    )
+    plugins: Mapping[str, type[Joint]] = msgspec.field(
+        default_factory=dict[str, type[Joint]]
+    )
     strict_order: bool = False
-    arguments: Mapping[str, str] = field(default_factory=dict[str, str])
+    arguments: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteOptions:
+class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What is written with a cell.
 
     Attributes:
@@ -75,14 +78,13 @@ class WriteOptions:
     """
 
     meshes: MeshSource | None = None
-    motions: Mapping[str, Motion | Playable] = field(
+    motions: Mapping[str, Motion | Playable] = msgspec.field(
         default_factory=dict[str, "Motion | Playable"]
     )
     rate: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Format:
+class Format(msgspec.Struct, frozen=True, kw_only=True):
     """How files of one format are recognised, read and written.
 
     Attributes:

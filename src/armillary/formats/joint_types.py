@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Any, cast, final
+from typing import TYPE_CHECKING, Any, cast, final
 
 from armillary.errors import ModelError, PluginError, quote
+from armillary.forks import IMPORT_LOCK
 from armillary.model.joint import Joint
 from armillary.model.joints import JOINT_TYPES
-from armillary.plugins import (
-    JOINTS,
-    Offer,
-    allowed_offers,
-    checked_packages,
-    load,
-)
+
+if TYPE_CHECKING:
+    from armillary.plugins import Offer
 
 __all__ = ["PluginJoints", "by_tag", "joint_type"]
 
@@ -63,11 +60,19 @@ class PluginJoints(Mapping[str, type[Joint]]):
             UnknownName: One of the packages is not installed or offers no joints.
             ModelError: `packages` is a string instead of a list of strings.
         """
-        self._packages = checked_packages(JOINTS, packages)
+        self._packages: tuple[str, ...] = ()
+        if packages != ():
+            with IMPORT_LOCK:  # few files hold joints of plug-ins
+                from armillary.plugins import JOINTS, checked_packages
+
+            self._packages = checked_packages(JOINTS, packages)
 
     @cached_property
     def _offers(self) -> dict[str, list[Offer]]:
         """Return the allowed offers by tag."""
+        with IMPORT_LOCK:
+            from armillary.plugins import JOINTS, allowed_offers
+
         offers_by_tag: dict[str, list[Offer]] = {}
         for offer in allowed_offers(JOINTS, self._packages):
             if offer.tag not in JOINT_TYPES:
@@ -106,6 +111,8 @@ def joint_type(offer: Offer) -> type[Joint]:
     Raises:
         PluginError: It cannot be imported, or is not that joint type.
     """
+    from armillary.plugins import load
+
     kind = load(offer)
     if not (isinstance(kind, type) and issubclass(kind, Joint)):
         raise _wrong(offer, f"{quote(cast(Any, kind))}, not a subclass of Joint")

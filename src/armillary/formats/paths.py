@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Protocol, final
 from urllib.parse import unquote
 
+from msgspec.structs import replace
+
 from armillary.errors import FormatError, nearest, quote
+from armillary.forks import IMPORT_LOCK
 from armillary.formats.diagnostic import NOWHERE, Diagnostic, Place, fault
 from armillary.formats.files import likely_file, read_bytes
 from armillary.formats.packages import (
@@ -280,6 +281,9 @@ def _how_to_fetch(uri: str) -> str:
     """Return how to bring a file here that is on the network."""
     if not _FUEL.match(uri):
         return "Download the file, and refer to it by its path."
+    with IMPORT_LOCK:
+        import shlex
+
     return (
         f"Run: gz fuel download -u {shlex.quote(uri)}. Refer to it as "
         "model://name/..., and give its folder: packages={'name': ...}."

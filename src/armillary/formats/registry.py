@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 import numpy as np
 
 from armillary.errors import FormatError, ModelError, quote, unknown
+from armillary.forks import IMPORT_LOCK
 from armillary.formats import (
     actin,
     bundle,
@@ -31,9 +32,7 @@ from armillary.formats.diagnostic import (
     Severity,
     fault,
 )
-from armillary.formats.features import SAMPLED
 from armillary.formats.files import read_bytes, write_bytes
-from armillary.formats.foreign import foreign_to
 from armillary.formats.format import Format, ReadOptions, WriteOptions
 from armillary.formats.joint_types import PluginJoints, by_tag
 from armillary.formats.mesh.files import MeshFiles
@@ -374,6 +373,9 @@ def _motions_for(
             f"motions= takes a motion for each name, such as {{'cycle': motion}}, not "
             f"{quote(given)}."
         )
+    with IMPORT_LOCK:
+        from armillary.formats.features import SAMPLED
+
     held = chosen.holds().get("motions")
     if rate is not None and held != SAMPLED:
         able = ", ".join(
@@ -447,11 +449,16 @@ def _recognised(path: str, data: bytes) -> Format:
     if named is not None and (named in NAMED_ONLY or named.sniff(data)):
         return named
     seen = next((each for each in FORMATS if each.sniff(data)), None)
-    if seen is None and (known := foreign_to(path, data)) is not None:
-        message = f"this is {known.title}, which is not read"
-        if named is not None:
-            message = f"this is {known.title}, not {named.title}"
-        raise fault(path, "unknown-format", message, hint=known.fix)
+    if seen is None:
+        with IMPORT_LOCK:
+            from armillary.formats.foreign import foreign_to
+
+        known = foreign_to(path, data)
+        if known is not None:
+            message = f"this is {known.title}, which is not read"
+            if named is not None:
+                message = f"this is {known.title}, not {named.title}"
+            raise fault(path, "unknown-format", message, hint=known.fix)
     if named is not None and seen is not None:
         raise fault(
             path,

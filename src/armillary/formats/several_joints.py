@@ -8,7 +8,6 @@ Rz(yaw) Ry(pitch) Rx(roll). The links between have no mass and no shapes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -46,8 +45,7 @@ FLOATING: Final[dict[str, Joint]] = SLIDES | BALL
 """The joints of a body that moves freely, with ends of their names."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SplitJoint:
+class SplitJoint(msgspec.Struct, frozen=True, kw_only=True):
     """One of several joints between two links.
 
     Attributes:

@@ -18,8 +18,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from armillary.forks import IMPORT_LOCK
 from armillary.ik.closed_forms.program import LEAST_STEP, NEARBY, STEEP
-from armillary.ik.free_joint import free_joint
 from armillary.ik.method import Candidates, IKMethod, residual_of
 from armillary.ik.numeric import CLOSE, NumericSearch
 from armillary.ik.problem import IKProblem
@@ -107,6 +107,9 @@ def _nearer(found: Candidates, numeric: NumericSearch, query: IKQuery) -> Candid
     far = np.flatnonzero(found.success[:, 0] & (steps > CLOSE**2))
     if not far.size:
         return found
+    with IMPORT_LOCK:
+        from armillary.ik.free_joint import free_joint
+
     free = free_joint(numeric.problem)
     if free is None or not free.is_quick:
         return found

@@ -10,11 +10,12 @@ search.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, Self, runtime_checkable
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from armillary.errors import ModelError, printable, quote
 from armillary.ik.method import Candidates, IKMethod
@@ -76,8 +77,7 @@ class BasesCheck(Check, Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Avoidance:
+class Avoidance(msgspec.Struct, frozen=True, eq=False):
     """A test for collision as a function of the joints that move.
 
     Attributes:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from armillary.errors import unknown
 from armillary.ik.avoidance import Avoidance, Check
 from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.ik.mechanism_form import mechanism_form
 from armillary.ik.problem import Goal, IKProblem, with_moved_loops
-from armillary.kinematics.closing.branch import Branch, home_branch
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.kernels import (
     Joints,
@@ -25,6 +24,9 @@ from armillary.model.fields import kept
 from armillary.model.mount import WORLD
 from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
+
+if TYPE_CHECKING:
+    from armillary.kinematics.closing.branch import Branch
 
 __all__ = ["solver_of"]
 
@@ -97,6 +99,10 @@ def solver_of(  # noqa: PLR0913
 def _other_branch(state: State) -> Branch | None:
     """Return the branch of a state's loops, None for that of home."""
     branch = branch_of(state)
+    if branch is None:
+        return None
+    from armillary.kinematics.closing.branch import home_branch
+
     return None if branch is home_branch(state.cell) else branch
 
 

@@ -23,13 +23,13 @@ import numpy.typing as npt
 from armillary.errors import ModelError
 from armillary.ik.avoidance import marked, nearest_free
 from armillary.ik.closed_forms.family import NotApplicable
-from armillary.ik.closed_forms.general_6r.geometry import SixAxes
+from armillary.ik.form_of_arm import recognised
 from armillary.ik.general_form import GeneralForm
 from armillary.ik.method import Candidates
 from armillary.ik.problem import IKProblem
 from armillary.ik.query import IKQuery
 from armillary.ik.reason import LIMITS, OUT_OF_REACH
-from armillary.ik.recognised_form import RecognisedForm, arm_problem
+from armillary.ik.recognised_form import RecognisedForm
 from armillary.kernel import shared_kernel
 from armillary.kinematics.bound_kernel import AnyKernel, bind
 from armillary.model.link_poses import poses_of
@@ -37,7 +37,7 @@ from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace import Program, trace
 
-__all__ = ["HeldForm", "recognised"]
+__all__ = ["HeldForm", "held_of"]
 
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
@@ -47,18 +47,6 @@ ROUNDING: Final = 1e-9  # of a pose that two ways lead to, lengths in parts of t
 EXACT: Final = 1e-9  # what remains of an answer that need not be looked at again
 SLACK: Final = 1e-9  # how far a given joint may be beyond its limits
 MOST_KEPT: Final = 64  # closed forms of values of joints between the others
-
-
-def recognised(problem: IKProblem) -> RecognisedForm | GeneralForm:
-    """Return the closed form of a problem.
-
-    Raises:
-        NotApplicable: The arm has no closed form.
-    """
-    arm = arm_problem(problem)
-    if isinstance(arm.closed.arm, SixAxes):
-        return GeneralForm(problem, arm)
-    return RecognisedForm(problem, arm)
 
 
 class _HeldSides(NamedTuple):

@@ -13,32 +13,34 @@ from armillary.errors import ModelError, ShapeError, unknown
 from armillary.forks import IMPORT_LOCK
 from armillary.ik.answer import answer
 from armillary.ik.avoidance import Avoidance
-from armillary.ik.branch_names import Words, branch_names, is_numbered
 from armillary.ik.closed_forms.family import NotApplicable
 from armillary.ik.closed_forms.general_6r.geometry import SixAxes
-from armillary.ik.free_joint import FreeJoint, free_joint
-from armillary.ik.general_form import GeneralForm
-from armillary.ik.held_joints import HeldForm, held_of, recognised
-from armillary.ik.legs import rod_form
-from armillary.ik.moved_bases import with_bases
+from armillary.ik.form_of_arm import recognised
 from armillary.ik.numeric import NumericSearch
-from armillary.ik.objective import Purpose, least_of, purpose_kernel
-from armillary.ik.path import Path, measure_of
-from armillary.ik.path_planner import PathPlanner
 from armillary.ik.problem import IKProblem
-from armillary.ik.query import TOLERANCE, Tolerance, joint_vectors, query_of
+from armillary.ik.query import TOLERANCE, IKQuery, Tolerance, joint_vectors, query_of
 from armillary.ik.reason import IN_COLLISION, LIMITS, NOT_FOUND
-from armillary.ik.recognised_form import RecognisedForm, arm_problem, has_free_elbow
+from armillary.ik.recognised_form import (
+    RecognisedForm,
+    arm_problem,
+    has_free_elbow,
+)
 from armillary.ik.solution import Answers, Solution
 from armillary.ik.targets import as_joints
-from armillary.ik.user_form import UserForm
 from armillary.kernel import Kernel
 from armillary.kernel.search import SearchOptions
 from armillary.model.closed_form import ClosedForm
 from armillary.model.workcell import Workcell
 
 if TYPE_CHECKING:  # imported where it is asked for
+    from armillary.ik.branch_names import Words
+    from armillary.ik.free_joint import FreeJoint
+    from armillary.ik.general_form import GeneralForm
+    from armillary.ik.held_joints import HeldForm
+    from armillary.ik.objective import Purpose
+    from armillary.ik.path import Path
     from armillary.ik.solver_kernel import SolverKernel
+    from armillary.ik.user_form import UserForm
 
 Array = npt.NDArray[np.float64]
 
@@ -77,7 +79,7 @@ class InverseKinematics:
             len(problem.goals) == 1 and problem.goals[0].is_whole
         ):
             raise ModelError("A closed form places one frame, with its full pose.")
-        self._user_form = None if own is None else UserForm(problem, own)
+        self._user_form = None if own is None else _user_form(problem, own)
         self._purposes: dict[str, Kernel] = {}
         self._held_forms: dict[tuple[int, ...], HeldForm] = {}
         self.joints = problem.joints
@@ -150,6 +152,9 @@ class InverseKinematics:
             ModelError: A joint is not among those that are found, or the others have no
                 closed form; the message says why.
         """
+        with IMPORT_LOCK:
+            from armillary.ik.held_joints import HeldForm, held_of
+
         held = held_of(self._problem, joints)
         form = self._held_forms.get(held)
         if form is None:
@@ -185,6 +190,9 @@ class InverseKinematics:
             ModelError: There is no closed form.
         """
         vectors = as_joints(q, "q", len(self.joints))
+        with IMPORT_LOCK:
+            from armillary.ik.branch_names import branch_names, is_numbered
+
         form = self.closed
         if redundancy:
             form = self.closed_given(*redundancy)
@@ -245,9 +253,11 @@ class InverseKinematics:
     @cached_property
     def _quick_method(self) -> RecognisedForm | GeneralForm | NumericSearch | None:
         """Return what may answer single targets at once, if anything."""
-        if self.avoid is not None or isinstance(self._form, UserForm):
+        form: Any = self._form
+        is_users = form is self._user_form or self._problem.selection.passive
+        if self.avoid is not None or (is_users and not isinstance(form, str)):
             return None
-        return self.numeric if isinstance(self._form, str) else self._form
+        return self.numeric if isinstance(form, str) else form
 
     @cached_property
     def _searches_first(self) -> bool:
@@ -270,7 +280,10 @@ class InverseKinematics:
         problem = self._problem
         try:
             if problem.selection.passive:
-                return UserForm(problem, rod_form(problem))
+                with IMPORT_LOCK:
+                    from armillary.ik.legs import rod_form
+
+                return _user_form(problem, rod_form(problem))
             return recognised(problem)
         except NotApplicable as unfit:
             return str(unfit)
@@ -369,7 +382,7 @@ class InverseKinematics:
             avoid=self.avoid,
         )
         if bases is not None:
-            query = with_bases(self._problem, query, bases)
+            query = _with_bases(self._problem, query, bases)
         if method is arm_angle is redundancy is None and self._searches_first:
             found = answer([], self.numeric, query)
             left = np.isin(found.reason[:, 0], (NOT_FOUND, LIMITS, IN_COLLISION))
@@ -423,7 +436,7 @@ class InverseKinematics:
         plain = near is arm_angle is redundancy is method is timeout is bases is None
         if plain and tolerance is TOLERANCE:
             quick = self._quick_method
-            if isinstance(quick, RecognisedForm | GeneralForm):
+            if quick is not None and not isinstance(quick, NumericSearch):
                 answers = quick.all_answered(targets)
                 if answers is not None:
                     return answers
@@ -439,7 +452,7 @@ class InverseKinematics:
             avoid=self.avoid,
         )
         if bases is not None:
-            query = with_bases(self._problem, query, bases)
+            query = _with_bases(self._problem, query, bases)
         first = [*self._forms(method, arm_angle, redundancy), self.numeric][0]
         if has_free_elbow(first, query):
             raise ModelError(
@@ -489,6 +502,9 @@ class InverseKinematics:
             ModelError: As for a call.
             TraceError: The purpose is not a formula of one number.
         """
+        with IMPORT_LOCK:
+            from armillary.ik.objective import least_of
+
         kernel = self._purpose(purpose)
         query = query_of(
             self._problem,
@@ -503,7 +519,7 @@ class InverseKinematics:
         )
         first = [*self._forms(method, arm_angle, redundancy), *self._free(method)][0]
         if bases is not None:
-            query = with_bases(self._problem, query, bases)
+            query = _with_bases(self._problem, query, bases)
         candidates = first.candidates(query, every=True)
         q, some = least_of(candidates, query, kernel, self.numeric.local)
         # From answers the search takes no step; where there are none, it says why.
@@ -572,10 +588,14 @@ class InverseKinematics:
             explain=explain,
             avoid=self.avoid,
         )
+        with IMPORT_LOCK:
+            from armillary.ik.path import measure_of
+            from armillary.ik.path_planner import PathPlanner
+
         if len(query.batch) != 1:
             raise ShapeError(f"A path is one sequence of targets, not {query.batch}.")
         if bases is not None:
-            query = with_bases(self._problem, query, bases)
+            query = _with_bases(self._problem, query, bases)
         asks_a_form = not (method is arm_angle is redundancy is None)
         searches = self._searches_first and not asks_a_form
         forms = [] if searches else self._forms(method, arm_angle, redundancy)
@@ -619,14 +639,36 @@ class InverseKinematics:
 
     def _free(self, method: str | None) -> list[FreeJoint | NumericSearch]:
         """Return what finds many answers of an arm without a closed form."""
+        with IMPORT_LOCK:
+            from armillary.ik.free_joint import free_joint
+
         free = None if method == "numeric" else free_joint(self._problem)
         if free is None or not free.is_quick:
             return [self.numeric]
         return [free, self.numeric]
 
     def _purpose(self, purpose: Purpose | str) -> Kernel:
+        with IMPORT_LOCK:
+            from armillary.ik.objective import purpose_kernel
+
         if not isinstance(purpose, str):
             return purpose_kernel(self._problem, purpose)
         if purpose not in self._purposes:
             self._purposes[purpose] = purpose_kernel(self._problem, purpose)
         return self._purposes[purpose]
+
+
+def _user_form(problem: IKProblem, own: ClosedForm) -> UserForm:
+    with IMPORT_LOCK:
+        from armillary.ik.user_form import UserForm
+
+    return UserForm(problem, own)
+
+
+def _with_bases(
+    problem: IKProblem, query: IKQuery, bases: Mapping[str, Any]
+) -> IKQuery:
+    with IMPORT_LOCK:
+        from armillary.ik.moved_bases import with_bases
+
+    return with_bases(problem, query, bases)

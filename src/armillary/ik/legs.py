@@ -16,9 +16,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -68,8 +68,7 @@ CHECKED_POSES: Final = 16
 SAME: Final = 1e-6  # of joint positions, and of rotations
 
 
-@dataclass(frozen=True)
-class DrivenLeg:
+class DrivenLeg(msgspec.Struct, frozen=True, dict=True):
     """A leg that is solved for its joint.
 
     Attributes:

@@ -31,20 +31,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cached_property, lru_cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.disk_cache import cached_arrays
+from armillary.forks import IMPORT_LOCK
 from armillary.ik.all_answers import search_all
 from armillary.ik.avoidance import marked, search_free
-from armillary.ik.loop_search import (
-    ClosedSamples,
-    LoopSearch,
-    loop_constants,
-    loop_tolerances,
-)
 from armillary.ik.method import Candidates
 from armillary.ik.problem import IKProblem
 from armillary.ik.query import IKQuery, is_plain_vector, query_of
@@ -72,6 +67,9 @@ from armillary.kernel.search import (
 from armillary.kernel.search_layout import CLOSE, ENDING, INVALID, SOLVED, STOPPED
 from armillary.kernel.seed_table import UNREAD, SeedTable, make_seed_table
 from armillary.kernel.threads import default_threads
+
+if TYPE_CHECKING:
+    from armillary.ik.loop_search import ClosedSamples, LoopSearch
 
 Array = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
@@ -315,6 +313,9 @@ class NumericSearch:
         if search is None:
             search = self.problem.once(("search", near), partial(self._made, near=near))
             if self._closed is not None:
+                with IMPORT_LOCK:
+                    from armillary.ik.loop_search import LoopSearch
+
                 search = LoopSearch(self.problem, search, self._closed)
             self._searches[near] = search
         return search
@@ -331,6 +332,9 @@ class NumericSearch:
         """Return samples of closed loops, None where the joints move none."""
         if not self.problem.selection.passive:
             return None
+        with IMPORT_LOCK:
+            from armillary.ik.loop_search import ClosedSamples
+
         rng = np.random.default_rng(TABLE_SEED)
         return ClosedSamples(self.problem, rng, TABLE_SIZE)
 
@@ -355,6 +359,9 @@ class NumericSearch:
             if len(self.problem.rows):
                 ends.append(row_ends(self.problem, limited=limited))
             if self._closed is not None:
+                with IMPORT_LOCK:
+                    from armillary.ik.loop_search import loop_constants, loop_tolerances
+
                 exact = min(query.tolerance)
                 tolerances = loop_tolerances(self.problem, tolerances, exact)
                 ends.append(loop_constants(self.problem))

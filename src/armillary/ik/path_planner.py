@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -55,8 +55,7 @@ FREE_ROUNDS = 3
 ENOUGH = 0.98  # a round that leaves more than this part of the squares of steps ends
 
 
-@dataclass(frozen=True)
-class PathPlanner:
+class PathPlanner(msgspec.Struct, frozen=True, dict=True):
     """Finds the way through the answers to a sequence of targets.
 
     Attributes:

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, quote
-from armillary.ik.reach_bound import reach_of
+from armillary.forks import IMPORT_LOCK
 from armillary.ik.stand_in import stand_in
 from armillary.ik.targets import POSE_SIZE
 from armillary.ik.whole_turns import finite_limits, turning_joints
 from armillary.kernel import Kernel
 from armillary.kernel.python_kernel import PythonProgram
 from armillary.kinematics.bound_kernel import AnyKernel, bind
-from armillary.kinematics.closing.branch import Branch
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.joint_vector import distinct
 from armillary.kinematics.kernels import program_kernel
@@ -29,6 +28,9 @@ from armillary.model.frame import FrameRef
 from armillary.model.limit_rows import LimitRows
 from armillary.model.tree import Tree
 from armillary.trace import Program
+
+if TYPE_CHECKING:
+    from armillary.kinematics.closing.branch import Branch
 
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
@@ -130,12 +132,15 @@ def _restored(
     tree: Tree, goals: tuple[Goal, ...], selection: Inputs, seed: Array | None
 ) -> IKProblem:
     """Return a problem that was pickled, the branch of its loops known by `seed`."""
-    branch = None if seed is None else Branch(tree.cell, seed.tolist())
-    return IKProblem(tree, goals, selection, branch)
+    if seed is None:
+        return IKProblem(tree, goals, selection)
+    with IMPORT_LOCK:
+        from armillary.kinematics.closing.branch import Branch
+
+    return IKProblem(tree, goals, selection, Branch(tree.cell, seed.tolist()))
 
 
-@dataclass(frozen=True, eq=False)
-class IKProblem:
+class IKProblem(msgspec.Struct, frozen=True, eq=False, dict=True):
     """Goals that joints are to reach all at once: what every method is made of.
 
     Attributes:
@@ -396,6 +401,9 @@ class IKProblem:
 
     @cached_property
     def _reaches(self) -> Sequence[tuple[Array, float]]:
+        with IMPORT_LOCK:
+            from armillary.ik.reach_bound import reach_of
+
         return [
             reach_of(
                 self.tree, goal.frame, goal.relative_to, self.selection, self.limits

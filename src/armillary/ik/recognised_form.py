@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -56,6 +56,7 @@ from armillary.ik.solution import Answers, Solution
 from armillary.kernel import Kernel, shared_kernel
 from armillary.kinematics.bound_kernel import AnyKernel, bind, for_plain_rows
 from armillary.kinematics.inputs import Inputs
+from armillary.kinematics.kept_formulas import LAYERS_BELOW, kept_formula
 from armillary.trace import Program
 
 Array = npt.NDArray[np.float64]
@@ -64,6 +65,16 @@ AT_ONCE = 4096  # targets that are tried at all other arm angles
 BEHIND_Q = 3  # numbers behind q in an answer of the best branch
 
 MOST_TOLERANCES = 64
+
+MAKERS: Final = (
+    *LAYERS_BELOW,
+    "armillary.kinematics",
+    "armillary.ik",
+    "armillary.ik.closed_forms",
+    "armillary.ik.closed_forms.general_6r",
+)
+"""What traces the programs."""
+
 _ANSWERED = SOLVED, SINGULAR
 ALL_ANGLES = np.arange(24) * math.tau / 24
 OTHER_ANGLES = np.arange(1, 16) * math.tau / 16
@@ -134,10 +145,22 @@ class RecognisedForm:
 
     def _made(self, make: Callable[..., Program], **options: bool) -> Program:
         """Return a program of the arm, which other states' forms have as well."""
-        if not self._is_shared:
-            return make(self._arm, **options)
         what = make.__name__, *options.items()
-        return self._problem.once(what, lambda _: make(self._arm, **options))
+
+        def made() -> Program:
+            numbers = self._arm.numbers
+            if numbers is None:
+                return make(self._arm, **options)
+            return kept_formula(
+                "closed form",
+                (what, numbers),
+                lambda: make(self._arm, **options),
+                made_by=MAKERS,
+            )
+
+        if not self._is_shared:
+            return made()
+        return self._problem.once(what, lambda _: made())
 
     @cached_property
     def _every(self) -> AnyKernel:

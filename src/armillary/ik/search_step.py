@@ -44,7 +44,6 @@ import numpy.typing as npt
 from armillary.ik.problem import Goal, IKProblem
 from armillary.ik.query import Tolerance
 from armillary.ik.targets import POSE_SIZE, pose_at
-from armillary.kinematics.closing.stages import block_programs
 from armillary.kinematics.inputs import Inputs, program_of
 from armillary.kinematics.jacobian import Twist, open_jacobian
 from armillary.model.link_poses import poses_of
@@ -315,6 +314,8 @@ def _of_loops(
     Their size counts 4 more for each block that is not on the branch, as far as the
     sign of its determinant tells.
     """
+    from armillary.kinematics.closing.stages import block_programs  # for loops alone
+
     system = tree.cell.loop_system
     errors: list[Number] = []
     jacobian: list[list[Number]] = []

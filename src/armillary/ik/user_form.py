@@ -10,10 +10,10 @@ always an answer, it is picked and tried before all others (`picked_program`).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -301,8 +301,7 @@ def verified_program(problem: IKProblem, form: ClosedForm, *, traced: bool) -> P
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class _BranchCheck:
+class _BranchCheck(msgspec.Struct, frozen=True):
     """The verification of branches of one target, on traced numbers.
 
     Attributes:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from armillary.kernel import fastcall_entry as entry
+from armillary.kernel import object_layout as layout
 
 _UFUNC_FROM_SIGNATURE = 31  # PyUFunc_FromFuncAndDataAndSignature in NumPy's ufunc table
 # PyArray_GetNDArrayCVersion, PyArray_Type, PyArray_New and PyArray_FromArray in its
@@ -122,7 +122,7 @@ class _MethodDefinition(ctypes.Structure):
 class _Words(ctypes.Structure):
     """What @call finds in the array that is its `self`."""
 
-    _fields_ = tuple((word, ctypes.c_int64) for word in entry.WORDS.offsets)
+    _fields_ = tuple((word, ctypes.c_int64) for word in layout.CALL_WORDS.offsets)
     owned: tuple[object, ...]
 
 
@@ -149,7 +149,7 @@ def make_function(
     first = None if make_slow is None else _FirstCall(make_slow)
     if first is not None:
         slow = first
-    # In the order of `fastcall_entry.WORDS`, which is that of the fields of `_Words`.
+    # In the order of `CALL_WORDS`, which is that of the fields of `_Words`.
     api = numpy_table("_ARRAY_API")
     words = _Words(
         array_type=api[ARRAY_TYPE],
@@ -164,7 +164,7 @@ def make_function(
         tables=tables,
     )
     if first is not None:
-        first.address = ctypes.addressof(words) + entry.WORDS.offsets["slow"]
+        first.address = ctypes.addressof(words) + layout.CALL_WORDS.offsets["slow"]
     return builtin_function(call, words, name, (dtype, slow, *owned))
 
 
@@ -224,7 +224,7 @@ def arrays_are_as_expected() -> bool:
 def address_of(array: npt.NDArray[Any]) -> int:
     """Return where the numbers of an array begin, sooner than NumPy tells it."""
     if arrays_are_as_expected():
-        return ctypes.c_int64.from_address(id(array) + entry.DATA).value
+        return ctypes.c_int64.from_address(id(array) + layout.DATA).value
     return array.ctypes.data
 
 
@@ -234,10 +234,10 @@ def _lies_as_expected() -> bool:
     An address is followed only after the fields that are numbers were found in place.
     """
     furthest = max(
-        entry.DATA,
-        entry.DIMENSIONS,
-        entry.STRIDES,
-        entry.DESCRIPTION,
+        layout.DATA,
+        layout.DIMENSIONS,
+        layout.STRIDES,
+        layout.DESCRIPTION,
     )
     if np.ndarray.__basicsize__ < furthest + 8:
         return False
@@ -254,9 +254,9 @@ def _lies_as_expected() -> bool:
 
     return (
         word(8) == id(np.ndarray) == numpy_table("_ARRAY_API")[ARRAY_TYPE]
-        and word(entry.DATA) == known.ctypes.data
-        and ctypes.c_int32.from_address(address + entry.NDIM).value == known.ndim
-        and word(entry.DESCRIPTION) == id(known.dtype)
-        and numbers(entry.DIMENSIONS) == known.shape
-        and numbers(entry.STRIDES) == known.strides
+        and word(layout.DATA) == known.ctypes.data
+        and ctypes.c_int32.from_address(address + layout.NDIM).value == known.ndim
+        and word(layout.DESCRIPTION) == id(known.dtype)
+        and numbers(layout.DIMENSIONS) == known.shape
+        and numbers(layout.STRIDES) == known.strides
     )

@@ -17,8 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar, final
+
+import msgspec
 
 from armillary.kernel.machine_type import (
     I1,
@@ -67,8 +68,7 @@ def module_text(functions: Sequence[FunctionBuilder]) -> str:
 
 
 @final
-@dataclass(slots=True, eq=False)
-class Value:
+class Value(msgspec.Struct, eq=False):
     """A number, or a vector of them, that code under construction computes.
 
     Operators take another value of the same type, or a Python number. `<` and `<=`
@@ -312,8 +312,7 @@ Operand: TypeAlias = Value | float
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class Variable:
+class Variable(msgspec.Struct, frozen=True, eq=False):
     """A value that code under construction may change; `variable` makes it."""
 
     function: FunctionBuilder
@@ -332,8 +331,7 @@ class Variable:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class EndlessLoop:
+class EndlessLoop(msgspec.Struct, frozen=True):
     """An endless loop under construction; `forever` makes it."""
 
     function: FunctionBuilder

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Self, final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -21,8 +21,7 @@ Array = npt.NDArray[Any]
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class ColumnCode:
+class ColumnCode(msgspec.Struct, frozen=True):
     """A pipeline on columns that waits for its tables; see `ColumnFunction`.
 
     Attributes:
@@ -63,8 +62,7 @@ class ColumnCode:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class ColumnFunction:
+class ColumnFunction(msgspec.Struct, frozen=True, eq=False):
     """Machine code that other machine code calls: @columns of `column_code`.
 
     Attributes:

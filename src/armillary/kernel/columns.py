@@ -31,9 +31,9 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeAlias, final, overload
 
+import msgspec
 import numpy as np
 
 from armillary.errors import KernelError, unknown
@@ -367,8 +367,7 @@ class Columns:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class _ParameterReader:
+class _ParameterReader(msgspec.Struct, frozen=True):
     """What a parameter of a formula reads: one column, or several as one argument."""
 
     name: str
@@ -384,8 +383,7 @@ class _ParameterReader:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class _FormulaSignature:
+class _FormulaSignature(msgspec.Struct, frozen=True):
     """What the signature of a formula says about columns.
 
     Attributes:

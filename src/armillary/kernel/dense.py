@@ -10,8 +10,9 @@ that is an input, too, begins with what it holds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias, final
+
+import msgspec
 
 __all__ = [
     "ActiveSet",
@@ -25,14 +26,12 @@ __all__ = [
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Clear:
+class Clear(msgspec.Struct, frozen=True):
     """Set all outputs to 0."""
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class AddSquares:
+class AddSquares(msgspec.Struct, frozen=True):
     """Add sum_k w_k (a_k x - v_k)^2 / 2 to x'H x / 2 + g'x.
 
     Inputs H, g, w, v, then the rows a of one or several matrices; outputs H, g.
@@ -40,14 +39,12 @@ class AddSquares:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class AddDiagonal:
+class AddDiagonal(msgspec.Struct, frozen=True):
     """Add numbers d to the diagonal of H. Inputs H, d; output H."""
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Shrink:
+class Shrink(msgspec.Struct, frozen=True):
     """Return x = e (H + e)^-1 p: p in directions that H leaves free, 0 in others.
 
     Inputs H, p; output x.
@@ -60,8 +57,7 @@ class Shrink:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class ActiveSet:
+class ActiveSet(msgspec.Struct, frozen=True):
     """Find the x with the least x'H x / 2 + g'x within bounds and inequalities.
 
     The method of Goldfarb and Idnani, as `control/active_set.py` states it. Inputs H,
@@ -92,8 +88,7 @@ class ActiveSet:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class SolveMotion:
+class SolveMotion(msgspec.Struct, frozen=True):
     """Find the rates x with C x = c nearest to r, x - r = W^-1 C' y.
 
     `held_motion` of `ik/task_priority.py` states it. Inputs: two matrices with the rows

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, Final, Literal, Protocol
 
+import msgspec
 import numpy as np
 
 from armillary.errors import KernelError, ShapeError, quote, unknown
@@ -96,8 +96,7 @@ def _derived(program: Program, mode: str, inputs: tuple[int, ...]) -> Program:
     return TRANSFORMED[mode](program, inputs)
 
 
-@dataclass(frozen=True)
-class Derivative:
+class Derivative(msgspec.Struct, frozen=True, dict=True):
     """A kernel, or a derivative of it that is linear in its last arguments.
 
     Attributes:

@@ -6,40 +6,28 @@ and makes the result. Everything unusual goes to a slower callable, flagged rows
 
 from __future__ import annotations
 
-from typing import Final
-
 from armillary.kernel.arguments import Computation, compact_strides
 from armillary.kernel.builder import FunctionBuilder, Value
 from armillary.kernel.machine_type import I32, I64, PTR, VOID, Type, bits_of_lanes
 from armillary.kernel.memory import Struct, allocate, copy_bytes
+from armillary.kernel.object_layout import (
+    CALL_WORDS,
+    DATA,
+    DESCRIPTION,
+    DIMENSIONS,
+    NDIM,
+    STRIDES,
+    TYPE,
+)
 from armillary.trace import Port
 
 __all__ = [
-    "WORDS",
     "checked_array",
     "fastcall_entry",
     "field",
     "new_array",
     "slow_call",
 ]
-
-WORDS: Final = Struct.of(
-    array_type=(PTR, 1),
-    dtype=(PTR, 1),
-    new_array=(PTR, 1),
-    type_number=(I64, 1),
-    vectorcall=(PTR, 1),
-    slow=(PTR, 1),
-    malloc=(PTR, 1),
-    free=(PTR, 1),
-    decrement=(PTR, 1),
-    tables=(PTR, 1),
-)
-"""Where @call finds its addresses: the numbers of an array that is its `self`."""
-
-# Where the fields of a NumPy array lie; checked on a known array before use.
-DATA, NDIM, DIMENSIONS, STRIDES, DESCRIPTION, FLAGS = 16, 24, 32, 40, 56, 64
-TYPE = 8
 
 
 def fastcall_entry(
@@ -60,8 +48,8 @@ def fastcall_entry(
     words = field(f["owner"], DATA, PTR)
     slow, flagged, failed = f.label(), f.label(), f.label()
     # Python's _PyCFunctionFastWithKeywords(self, args, nargs, kwnames): `self` is the
-    # array of WORDS. Whatever is not a call of exactly this kind goes to `slow`, which
-    # also says what is wrong.
+    # array of CALL_WORDS. Whatever is not a call of exactly this kind goes to `slow`,
+    # which also says what is wrong.
     f.guard(f["count"].equals(len(program.inputs)), slow)
     f.guard(f["keywords"].equals(0), slow)
     rows = [
@@ -71,7 +59,7 @@ def fastcall_entry(
     sizes = [
         port.size * real.lanes * real.scalar.bytes for port in (*program.inputs, result)
     ]
-    malloc, free = (WORDS.load(words, name) for name in ("malloc", "free"))
+    malloc, free = (CALL_WORDS.load(words, name) for name in ("malloc", "free"))
     # @block works on as many rows as there are lanes, so each input is repeated.
     memory = allocate(f, [*sizes, scratch], malloc, failed=slow)
     *buffers, out, room = memory.parts
@@ -82,7 +70,7 @@ def fastcall_entry(
     # Made before it is needed: meanwhile the inputs reach the cache.
     made = new_array(f, words, result)
     f.guard(made.differs(0), failed)
-    more = [WORDS.load(words, "tables")] if has_tables else []
+    more = [CALL_WORDS.load(words, "tables")] if has_tables else []
     bits = bits_of_lanes(real.lanes)
     flags = f.call("@block", bits, *inputs, out, room, *more)
     # A lane whose formula is not good enough, see `FunctionBuilder.flag`: all is
@@ -92,11 +80,11 @@ def fastcall_entry(
     memory.release(free)
     f.ret(made)
     f.start(flagged)
-    f.call(WORDS.load(words, "decrement").text, VOID, made)
+    f.call(CALL_WORDS.load(words, "decrement").text, VOID, made)
     memory.release(free)
     f.jump(slow)
     f.start(slow)
-    f.ret(slow_call(f, WORDS, words))
+    f.ret(slow_call(f, CALL_WORDS, words))
     # PyArray_New has set a MemoryError; null passes it on.
     f.start(failed)
     memory.release(free)
@@ -123,8 +111,10 @@ def checked_array(
     """Return the data of an argument that is an array as it should be."""
     # The very type, no subclass, and the very dtype object, in native byte order: NumPy
     # has one of each.
-    f.guard(field(array, TYPE, PTR).equals(WORDS.load(words, "array_type")), slow)
-    f.guard(field(array, DESCRIPTION, PTR).equals(WORDS.load(words, "dtype")), slow)
+    f.guard(field(array, TYPE, PTR).equals(CALL_WORDS.load(words, "array_type")), slow)
+    f.guard(
+        field(array, DESCRIPTION, PTR).equals(CALL_WORDS.load(words, "dtype")), slow
+    )
     f.guard(field(array, NDIM, I32).equals(len(port.shape)), slow)
     if port.shape:
         dimensions = field(array, DIMENSIONS, PTR)
@@ -155,9 +145,9 @@ def new_array(f: FunctionBuilder, words: Value, port: Port) -> Value:
     lengths = f.reserve(8 * len(port.shape), 8)
     for d, length in enumerate(port.shape):
         f.store(f.constant(I64, length), lengths, d)
-    number = WORDS.load(words, "type_number").to(I32, "trunc")
+    number = CALL_WORDS.load(words, "type_number").to(I32, "trunc")
     null, zero = f.constant(PTR, 0), f.constant(I32, 0)
     rank = f.constant(I32, len(port.shape))
-    kind = WORDS.load(words, "array_type")
+    kind = CALL_WORDS.load(words, "array_type")
     arguments = kind, rank, lengths, number, null, null, zero, zero, null
-    return f.call(WORDS.load(words, "new_array").text, PTR, *arguments)
+    return f.call(CALL_WORDS.load(words, "new_array").text, PTR, *arguments)

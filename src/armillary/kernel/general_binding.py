@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from armillary.kernel import general_entry as entry
+from armillary.kernel import object_layout as layout
 from armillary.kernel.arguments import FLOAT64, Computation, compact_strides
 from armillary.kernel.binding import (
     ARRAY_NEW,
@@ -22,7 +22,6 @@ from armillary.kernel.binding import (
     builtin_function,
     numpy_table,
 )
-from armillary.kernel.fastcall_entry import FLAGS
 
 __all__ = ["make_general_function", "objects_are_as_expected"]
 
@@ -46,37 +45,39 @@ def _lie_as_expected() -> bool:
         return ctypes.c_int32.from_address(id(thing) + offset).value
 
     def real(thing: object) -> float:
-        return ctypes.c_double.from_address(id(thing) + entry.NUMBER).value
+        return ctypes.c_double.from_address(id(thing) + layout.NUMBER).value
 
     listed, several = [1.5, 2.5, 3.5], (1.5, 2.5, 3.5)
     items = list(map(id, listed))
-    sizes = word(listed, entry.COUNT), word(several, entry.COUNT)
-    if sizes != (3, 3) or list.__basicsize__ < entry.LIST_ITEMS + 8:
+    sizes = word(listed, layout.COUNT), word(several, layout.COUNT)
+    if sizes != (3, 3) or list.__basicsize__ < layout.LIST_ITEMS + 8:
         return False
-    in_list = (ctypes.c_int64 * 3).from_address(word(listed, entry.LIST_ITEMS))
+    in_list = (ctypes.c_int64 * 3).from_address(word(listed, layout.LIST_ITEMS))
     in_tuple = (ctypes.c_int64 * 3).from_address(id(several) + tuple.__basicsize__)
     array = np.zeros((2, 3))
     read_only, turned = np.frombuffer(b"12345678", np.float64), array.T
     shifted = np.frombuffer(b"." + bytes(16), np.uint8)[1:].view(np.float64)
-    known = entry.COMPACT | entry.ALIGNED | entry.WRITEABLE
-    flags = [number(a, FLAGS) & known for a in (array, read_only, turned, shifted)]
+    known = layout.COMPACT | layout.ALIGNED | layout.WRITEABLE
+    flags = [
+        number(a, layout.FLAGS) & known for a in (array, read_only, turned, shifted)
+    ]
     kinds = [np.dtype(kind) for kind in (np.bool_, np.int64, np.float16, np.float64)]
     return (
         list(in_list) == items
         and list(in_tuple) == list(map(id, several))
         and (real(1.5), real(np.float64(2.5))) == (1.5, 2.5)
         and flags[:3]
-        == [known, entry.COMPACT | entry.ALIGNED, entry.ALIGNED | entry.WRITEABLE]
-        and not flags[3] & entry.ALIGNED
-        and all(number(kind, entry.TYPE_NUMBER) == kind.num for kind in kinds)
-        and kinds[2].num == entry.HALF
+        == [known, layout.COMPACT | layout.ALIGNED, layout.ALIGNED | layout.WRITEABLE]
+        and not flags[3] & layout.ALIGNED
+        and all(number(kind, layout.TYPE_NUMBER) == kind.num for kind in kinds)
+        and kinds[2].num == layout.HALF
     )
 
 
 class _GeneralWords(ctypes.Structure):
     """What @general finds in the array that is its `self`."""
 
-    _fields_ = tuple((word, ctypes.c_int64) for word in entry.WORDS.offsets)
+    _fields_ = tuple((word, ctypes.c_int64) for word in layout.GENERAL_WORDS.offsets)
     owned: tuple[object, ...]
 
 
@@ -91,7 +92,7 @@ def make_general_function(  # noqa: PLR0913
     *,
     most_rows: int,
     release_from: int,
-    most_batch: int = entry.MOST_BATCH,
+    most_batch: int = layout.MOST_BATCH,
 ) -> Callable[..., Any]:
     """Return a builtin function whose body is @general, for a kernel.
 
@@ -109,7 +110,7 @@ def make_general_function(  # noqa: PLR0913
     """
     ports = [*program.inputs, *program.outputs]
     item = dtype.itemsize
-    table = np.zeros((len(ports), entry.PORT.bytes // 8), np.int64)
+    table = np.zeros((len(ports), layout.PORT.bytes // 8), np.int64)
     for row, port in zip(table, ports, strict=True):
         rank = len(port.shape)
         row[:3] = rank, port.size, port.size * item

@@ -14,88 +14,35 @@ from typing import Final
 from armillary.kernel.arguments import MAX_ARRAYS, MAX_DIMENSIONS
 from armillary.kernel.builder import FunctionBuilder, Value, Variable
 from armillary.kernel.fallback import STATE
-from armillary.kernel.fastcall_entry import (
+from armillary.kernel.fastcall_entry import field, slow_call
+from armillary.kernel.machine_type import F32, F64, I32, I64, PTR, VOID
+from armillary.kernel.memory import copy_bytes
+from armillary.kernel.object_layout import (
+    ALIGNED,
+    ANY_CAST,
+    COMPACT,
+    COUNT,
     DATA,
     DESCRIPTION,
     DIMENSIONS,
     FLAGS,
+    GENERAL_WORDS,
+    HALF,
+    LIST_ITEMS,
+    MOST_BATCH,
     NDIM,
+    NUMBER,
+    PORT,
     STRIDES,
     TYPE,
-    field,
-    slow_call,
+    TYPE_NUMBER,
+    WRITEABLE,
 )
-from armillary.kernel.machine_type import F32, F64, I32, I64, PTR, VOID
-from armillary.kernel.memory import Struct, copy_bytes
 
-__all__ = ["MOST_OPERANDS", "PORT", "WORDS", "general_entry"]
+__all__ = ["MOST_OPERANDS", "general_entry"]
 
 MOST_OPERANDS: Final = MAX_ARRAYS + 1
 """Inputs, outputs and the state of a kernel."""
-
-MOST_BATCH: Final = 8
-"""Dimensions of a batch."""
-
-WORDS: Final = Struct.of(
-    array_type=(PTR, 1),
-    dtype=(PTR, 1),
-    double_dtype=(PTR, 1),  # float64
-    new_array=(PTR, 1),
-    type_number=(I64, 1),
-    vectorcall=(PTR, 1),
-    slow=(PTR, 1),
-    increment=(PTR, 1),
-    decrement=(PTR, 1),
-    free=(PTR, 1),
-    # What Python's own types and values are, and where a tuple has its items.
-    none=(PTR, 1),
-    list_type=(PTR, 1),
-    tuple_type=(PTR, 1),
-    int_type=(PTR, 1),
-    float_type=(PTR, 1),
-    number_type=(PTR, 1),  # NumPy's float64, which is a float
-    tuple_items=(I64, 1),
-    out_name=(PTR, 1),
-    threads_name=(PTR, 1),
-    # Python's and NumPy's functions.
-    integer=(PTR, 1),  # PyLong_AsLongLongAndOverflow
-    from_array=(PTR, 1),
-    new_tuple=(PTR, 1),
-    save_thread=(PTR, 1),
-    restore_thread=(PTR, 1),
-    occurred=(PTR, 1),  # PyErr_Occurred
-    # The kernel.
-    loop=(PTR, 1),
-    inputs=(I64, 1),
-    outputs=(I64, 1),
-    ports=(PTR, 1),
-    state=(PTR, 1),
-    item=(I64, 1),  # bytes of a real
-    most_rows=(I64, 1),  # more are for several threads, or need much memory
-    release_from=(I64, 1),  # so many rows release the global lock
-    most_batch=(I64, 1),  # dimensions
-)
-"""Where @general finds its addresses and numbers: an array that is its `self`."""
-
-PORT: Final = Struct.of(
-    rank=(I64, 1),
-    size=(I64, 1),
-    bytes=(I64, 1),
-    shape=(I64, MAX_DIMENSIONS),
-    strides=(I64, MAX_DIMENSIONS),
-)
-"""What it reads of an input or output: strides are those of compact rows [bytes]."""
-
-# Flags of arrays: row-major and compact; at addresses for numbers; to be written. Of
-# conversions, that digits may be lost.
-COMPACT, ALIGNED, WRITEABLE, ANY_CAST = 0x1, 0x100, 0x400, 0x10
-
-# Offsets in Python's objects: the size of a list or tuple, a list's items, a float.
-COUNT, LIST_ITEMS, NUMBER = 16, 24, 16
-
-# Of NumPy's description of a type.
-TYPE_NUMBER = 28
-HALF = 23
 
 LEAST_SHORT: Final = 2.0**-126
 """The least float32 with all its digits."""
@@ -140,7 +87,7 @@ class _GeneralEntry:
         self.state = f.reserve(STATE.bytes, 8)
 
     def word(self, name: str) -> Value:
-        return WORDS.load(self.words, name)
+        return GENERAL_WORDS.load(self.words, name)
 
     def type_is(self, thing: Value, name: str) -> Value:
         return field(thing, TYPE, PTR).equals(self.word(name))
@@ -188,7 +135,7 @@ class _GeneralEntry:
         self.return_results()
         f.start(self.slow)
         self.release()
-        f.ret(slow_call(f, WORDS, self.words))
+        f.ret(slow_call(f, GENERAL_WORDS, self.words))
         # Python has the error; null passes it on.
         f.start(self.failed)
         self.release()
@@ -426,7 +373,7 @@ def _converted_function() -> FunctionBuilder:
     kind = field(thing, TYPE, PTR)
 
     def word(name: str) -> Value:
-        return WORDS.load(words, name)
+        return GENERAL_WORDS.load(words, name)
 
     def call(name: str, *given: Value) -> Value:
         return f.call(word(name).text, PTR, *given)
@@ -508,7 +455,7 @@ def _shortened_function() -> FunctionBuilder:
         f.store(short, target, k)
     f.ret(made)
     f.start(refused)
-    f.call(WORDS.load(words, "decrement").text, VOID, made)
+    f.call(GENERAL_WORDS.load(words, "decrement").text, VOID, made)
     f.jump(nothing)
     f.start(nothing)
     f.ret(f.constant(PTR, 0))
@@ -519,25 +466,25 @@ def _new_array(
     f: FunctionBuilder, words: Value, ndim: Value, dimensions: Value
 ) -> Value:
     """Call PyArray_New, which returns an array or null."""
-    number = WORDS.load(words, "type_number").to(I32, "trunc")
+    number = GENERAL_WORDS.load(words, "type_number").to(I32, "trunc")
     null, zero = f.constant(PTR, 0), f.constant(I32, 0)
-    kind = WORDS.load(words, "array_type")
+    kind = GENERAL_WORDS.load(words, "array_type")
     given = kind, ndim, dimensions, number, null, null, zero, zero, null
-    return f.call(WORDS.load(words, "new_array").text, PTR, *given)
+    return f.call(GENERAL_WORDS.load(words, "new_array").text, PTR, *given)
 
 
 def _number(f: FunctionBuilder, words: Value, item: Value, refused: str) -> Value:
     """Return the value of a number of Python, or a float64 of NumPy's."""
     kind = field(item, TYPE, PTR)
-    is_float = kind.equals(WORDS.load(words, "float_type"))
-    is_float |= kind.equals(WORDS.load(words, "number_type"))
+    is_float = kind.equals(GENERAL_WORDS.load(words, "float_type"))
+    is_float |= kind.equals(GENERAL_WORDS.load(words, "number_type"))
     value: Variable = f.variable(F64, 0.0)
     with f.when(is_float):
         value.set(field(item, NUMBER, F64))
     with f.otherwise():
-        f.guard(kind.equals(WORDS.load(words, "int_type")), refused)
+        f.guard(kind.equals(GENERAL_WORDS.load(words, "int_type")), refused)
         overflow = f.reserve(4, 4)
-        integer = WORDS.load(words, "integer").text
+        integer = GENERAL_WORDS.load(words, "integer").text
         whole = f.call(integer, I64, item, overflow)
         f.guard(f.load(I32, overflow).equals(0), refused)
         value.set(whole.to(F64, "sitofp"))

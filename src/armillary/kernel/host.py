@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from dataclasses import dataclass
 from functools import lru_cache
 
 import llvmlite
+import msgspec
 import numpy as np
 
 from armillary.disk_cache import cached_arrays
@@ -24,8 +24,7 @@ WIDTHS = (("avx512f", 512), ("avx2", 256), ("avx", 256), ("neon", 128), ("sse2",
 TOLD = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags")
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """What the compiler must know of a machine.
 
     Attributes:

@@ -11,12 +11,13 @@ import math
 import operator
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import Any, Final, cast, final
+from typing import TYPE_CHECKING, Any, Final, cast, final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from armillary import forks
 from armillary.errors import KernelError, ShapeError
@@ -33,16 +34,18 @@ from armillary.kernel.arguments import (
     ufunc_signature,
 )
 from armillary.kernel.buffers import SMALLEST, empty
-from armillary.kernel.derivatives import Mode, derivative_program
 from armillary.kernel.fallback import STATE, finish
 from armillary.kernel.general_binding import (
     make_general_function,
     objects_are_as_expected,
 )
-from armillary.kernel.general_entry import MOST_BATCH
 from armillary.kernel.native import Native, native_of, real_type
+from armillary.kernel.object_layout import MOST_BATCH
 from armillary.kernel.python_kernel import PythonKernel, PythonProgram
 from armillary.trace import Port, Program
+
+if TYPE_CHECKING:
+    from armillary.kernel.derivatives import Mode
 
 __all__ = [
     "OPERATIONS_PER_THREAD",
@@ -238,6 +241,8 @@ class Kernel:
         return self._derivative("jvp", inputs)
 
     def _derivative(self, mode: Mode, inputs: Sequence[str] | None) -> Kernel:
+        from armillary.kernel.derivatives import derivative_program
+
         native = self._native
         program = derivative_program(native.program, mode, inputs)
         return shared_kernel(
@@ -659,8 +664,7 @@ def in_two_passes(kernel: Kernel, first: Callable[[], Kernel]) -> Kernel:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class _TwoPasses:
+class _TwoPasses(msgspec.Struct, frozen=True):
     kernel: Kernel
     first: Callable[[], Kernel]
 

@@ -7,18 +7,20 @@ have one of some 100 KiB, and long programs need megabytes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import final
+from typing import TYPE_CHECKING, cast, final
 
-from armillary.kernel.builder import FunctionBuilder, Operand, Value
+import msgspec
+
 from armillary.kernel.machine_type import I1, I8, I64, PTR, VOID, Type
+
+if TYPE_CHECKING:  # code that was compiled earlier needs structures, and no builder
+    from armillary.kernel.builder import FunctionBuilder, Operand, Value
 
 __all__ = ["Memory", "Struct", "allocate", "clear_bytes", "copy_bytes"]
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Struct:
+class Struct(msgspec.Struct, frozen=True):
     """Fields in memory, each an array of values, at offsets that fit their alignment.
 
     Attributes:
@@ -51,7 +53,7 @@ class Struct:
     def address(self, base: Value, field: str, index: Operand = 0) -> Value:
         """Return where a value of a field lies."""
         start = base.function.address(base, self.offsets[field])
-        if not isinstance(index, Value) and index == 0:
+        if isinstance(index, int) and index == 0:
             return start
         return base.function.element(start, self.kinds[field], index)
 
@@ -63,8 +65,8 @@ class Struct:
         self, value: Operand, base: Value, field: str, index: Operand = 0
     ) -> None:
         """Write a value of a field."""
-        if not isinstance(value, Value):
-            value = base.function.constant(self.kinds[field], value)
+        if not isinstance(value, type(base)):
+            value = base.function.constant(self.kinds[field], cast("float", value))
         assert value.type == self.kinds[field], (field, value.type.text)
         base.function.store(value, self.address(base, field, index))
 
@@ -75,8 +77,7 @@ STACK_BYTES = 2**14  # as much of a stack as an entry may take
 ALIGNMENT = 64  # of each part: that of a whole vector register
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(msgspec.Struct, frozen=True):
     """Working memory of a function.
 
     Attributes:

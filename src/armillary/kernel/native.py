@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -28,8 +28,7 @@ _REALS = (np.dtype(np.float64), np.dtype(np.float32))
 _LANES = (1, 2, 4, 8, 16)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Native:
+class Native(msgspec.Struct, frozen=True, kw_only=True):
     """What a kernel is made of.
 
     Attributes:

@@ -10,7 +10,8 @@ waits in a slot of scratch memory; slots are used again when nobody needs them a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from armillary.trace import Instruction, Program
 
@@ -21,8 +22,7 @@ Square = tuple[int, ...]
 """Output scalars that are written together, by position in `results`."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramSegment:
+class ProgramSegment(msgspec.Struct, frozen=True):
     """A piece of a program.
 
     Attributes:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from operator import lt
 from typing import Any, Self, final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from armillary import forks
 from armillary.errors import KernelError
@@ -65,8 +66,7 @@ LIKELY_OPERATIONS = 100
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class CompiledPipeline:
+class CompiledPipeline(msgspec.Struct, frozen=True):
     """Machine code of a pipeline that waits for its tables.
 
     Attributes:
@@ -200,8 +200,7 @@ class CompiledPipeline:
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class KernelByRecord:
+class KernelByRecord(msgspec.Struct, frozen=True, eq=False, dict=True):
     """A kernel that is asked for some records of a table at a time.
 
     Attributes:
@@ -218,7 +217,7 @@ class KernelByRecord:
     number: int
     places: str
     room: int
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    lock: threading.Lock = msgspec.field(default_factory=threading.Lock)
 
     @cached_property
     def whole(self) -> Kernel:
@@ -441,8 +440,7 @@ def _operations(stages: Sequence[Stage], counts: Mapping[str, int], around: int)
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class Callees:
+class Callees(msgspec.Struct, frozen=True, eq=False):
     """A pipeline that others call, with several sets of tables.
 
     Attributes:
@@ -557,8 +555,7 @@ class Callees:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class _CalleeFinder:
+class _CalleeFinder(msgspec.Struct, frozen=True):
     """Finds what addresses are: see `pipeline_reference.Called`."""
 
     callees: tuple[Callees, ...]

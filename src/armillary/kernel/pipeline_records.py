@@ -8,9 +8,9 @@ tables of the one before: only what changed is checked and written.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Self, final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -31,8 +31,7 @@ Indices = npt.NDArray[np.int64]
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class PipelineRecords:
+class PipelineRecords(msgspec.Struct, frozen=True, eq=False):
     """The records of all tables of a compiled pipeline, checked.
 
     Attributes:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -112,8 +113,7 @@ class SearchOptions:
         )
 
 
-@dataclass(frozen=True)
-class SearchPlan:
+class SearchPlan(msgspec.Struct, frozen=True, dict=True):
     """How to search, for any number of problems.
 
     Attributes:

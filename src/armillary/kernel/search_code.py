@@ -20,8 +20,6 @@ from dataclasses import dataclass
 from armillary.kernel.builder import FunctionBuilder, Operand, Value, module_text
 from armillary.kernel.emit import emit_columns
 from armillary.kernel.fastcall_entry import (
-    DATA,
-    WORDS,
     checked_array,
     field,
     new_array,
@@ -29,6 +27,7 @@ from armillary.kernel.fastcall_entry import (
 )
 from armillary.kernel.machine_type import F64, I1, I16, I32, I64, PTR, VOID
 from armillary.kernel.memory import clear_bytes, copy_bytes
+from armillary.kernel.object_layout import CALL_WORDS, DATA
 from armillary.kernel.random_code import mixed
 from armillary.kernel.search_layout import (
     CALL,
@@ -124,7 +123,7 @@ def _single_function(at: SearchLayout, port: Port) -> FunctionBuilder:
     errors = f.element(answer, F64, at.n)
     ending = f.element(errors, F64, at.k)
     # As `search.Search` packs it. The plan is where @call has its tables.
-    plan, call = WORDS.load(words, "tables"), f.reserve(CALL.bytes, CALL.align)
+    plan, call = CALL_WORDS.load(words, "tables"), f.reserve(CALL.bytes, CALL.align)
     has_starts = (PLAN.load(plan, "max_starts") > 1).to(I64, "zext")
     clear_bytes(call, CALL.bytes)
     for name, value in (
@@ -147,7 +146,7 @@ def _single_function(at: SearchLayout, port: Port) -> FunctionBuilder:
     f.store(good.select(1.0, f.constant(F64, 0.0)), ending, ENDING)
     f.ret(made)
     f.start(slow)
-    f.ret(slow_call(f, WORDS, words))
+    f.ret(slow_call(f, CALL_WORDS, words))
     f.start(failed)  # with Python's MemoryError
     f.ret(f.constant(PTR, 0))
     return f

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 
-from armillary.kernel.builder import FunctionBuilder, Operand, Value
+import msgspec
+
 from armillary.kernel.machine_type import F64, I32, I64, PTR
 from armillary.kernel.memory import Struct
+
+if TYPE_CHECKING:
+    from armillary.kernel.builder import FunctionBuilder, Operand, Value
 
 __all__ = [
     "CALL",
@@ -91,8 +94,7 @@ CALL: Final = Struct.of(
 """What a call of a search is about."""
 
 
-@dataclass(frozen=True)
-class SearchLayout:
+class SearchLayout(msgspec.Struct, frozen=True, dict=True):
     """Where a search keeps the numbers of its problems, and how they are moved.
 
     Attributes:
@@ -145,8 +147,9 @@ class SearchLayout:
 
     def set_lane(self, value: Operand, s: Value, field: str, lane: Operand) -> None:
         """Write the number in one lane of a vector of the state."""
-        if not isinstance(value, Value):
-            value = s.function.constant(self.state.kinds[field].scalar, value)
+        if not isinstance(value, type(s)):
+            kind = self.state.kinds[field].scalar
+            value = s.function.constant(kind, cast("float", value))
         s.function.store(value, self.state.address(s, field), lane)
 
     def problem(self, f: FunctionBuilder, index: Value) -> Value:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
+import msgspec
 import numpy.typing as npt
 
 from armillary.errors import ShapeError
@@ -48,8 +48,7 @@ def _operations(program: Program) -> int:
     return sum(step.name in OPS for step in program.instructions)
 
 
-@dataclass(frozen=True)
-class _SharedInput:
+class _SharedInput(msgspec.Struct, frozen=True, dict=True):
     """The calls of such a kernel; its two parts are compiled when they are needed.
 
     Attributes:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, final
 
+import msgspec
+
 from armillary.kernel.dense import Operation
 from armillary.trace import Port, Program, trace
 
@@ -45,8 +47,7 @@ def program(
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class NearRecords:
+class NearRecords(msgspec.Struct, frozen=True):
     """Which records of an `Each` matter: whose box meets a box around all rows.
 
     For others its stages would change nothing, so that they need not run. Sixteen
@@ -68,8 +69,7 @@ class NearRecords:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Each:
+class Each(msgspec.Struct, frozen=True):
     """Stages that run once for each record of a table, in order.
 
     Attributes:
@@ -93,8 +93,7 @@ class Each:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class At:
+class At(msgspec.Struct, frozen=True):
     """Stages that run once for every row, with the record of a table that it chooses.
 
     A number before or behind the records chooses the first or the last one. Where it
@@ -112,8 +111,7 @@ class At:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class While:
+class While(msgspec.Struct, frozen=True):
     """Stages that are repeated as long as a column is above 0.
 
     Attributes:
@@ -128,8 +126,7 @@ class While:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class When:
+class When(msgspec.Struct, frozen=True):
     """Stages that run for rows in which a column is above 0.
 
     Attributes:
@@ -145,8 +142,7 @@ class When:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Subdivide:
+class Subdivide(msgspec.Struct, frozen=True):
     """Stages that cover the interval [0, 1] of a row by pieces, up to its end.
 
     They run for the pieces of one row, several at once. Of each they read where a
@@ -180,8 +176,7 @@ class Subdivide:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class NearestPoint:
+class NearestPoint(msgspec.Struct, frozen=True):
     """Stages that measure points of a tree of balls, until the nearest is known.
 
     They run for the balls of one row, several at once: they read the centre of each,
@@ -219,8 +214,7 @@ class NearestPoint:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """Another pipeline, which the record around it chooses, on columns of this one.
 
     It is compiled apart, so that records may choose what was not known when this
@@ -241,8 +235,7 @@ class Call:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Farthest:
+class Farthest(msgspec.Struct, frozen=True):
     """The point of a table that is farthest along a direction; the first of equal ones.
 
     Of a single row, all points of a record are compared at once.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias, final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -34,8 +34,7 @@ Sizes: TypeAlias = Mapping[tuple[str, str], int]
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(msgspec.Struct, frozen=True):
     """A field of the records of a table.
 
     It is made by `reals`, `index`, `span`, `record` or `code`.
@@ -88,8 +87,7 @@ def code(name: str) -> Field:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(msgspec.Struct, frozen=True):
     """What the records of a table are.
 
     Attributes:

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Final, final
 
 import llvmlite.binding as llvm
+import msgspec
 
 from armillary.errors import KernelError, unknown
 from armillary.kernel.host import Target, host
@@ -152,7 +153,11 @@ def platform_of(name: str) -> Platform:
         here = host()
         is_old = here.triple.startswith("x86_64") and "+fma" not in here.features
         lacks = frozenset({"fma"} if is_old else ())
-        return Platform(name=name, machine=replace(here, is_linked=True), lacks=lacks)
+        return Platform(
+            name=name,
+            machine=msgspec.structs.replace(here, is_linked=True),
+            lacks=lacks,
+        )
     if name not in _PLATFORMS:
         raise unknown("target", name, target_names())
     llvm.initialize_all_targets()

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, final
 import numpy as np
 import numpy.typing as npt
 
+from armillary.forks import IMPORT_LOCK
 from armillary.kernel import Kernel, shared_kernel
 from armillary.kernel.arguments import as_inputs
-from armillary.kernel.pipeline_kernel import compile_pipeline
-from armillary.kernel.pipeline_records import PipelineRecords
 from armillary.kinematics.bound_kernel import AnyKernel
-from armillary.kinematics.frame_loop import FrameLoop
 from armillary.kinematics.kernels import program_kernel
 from armillary.kinematics.poses import FixedTo, ReleasedFrames, StandingBases
 from armillary.kinematics.questions import fk
@@ -28,7 +26,9 @@ from armillary.spatial.pose import Pose
 from armillary.trace import Port, Program, trace
 
 if TYPE_CHECKING:
+    from armillary.kernel.pipeline_records import PipelineRecords
     from armillary.kinematics.closing.branch import Branch
+    from armillary.kinematics.frame_loop import FrameLoop
 
 __all__ = ["Poses", "pose", "poses"]
 
@@ -233,6 +233,10 @@ class AllFrames:
         bases = self._standing_of(tree).matrices
 
         def made() -> PipelineRecords:
+            with IMPORT_LOCK:
+                from armillary.kernel.pipeline_kernel import compile_pipeline
+                from armillary.kernel.pipeline_records import PipelineRecords
+
             code = compile_pipeline(loop.pipeline("fk"), lanes=lanes)
             return PipelineRecords.of(code, loop.records(bases))
 

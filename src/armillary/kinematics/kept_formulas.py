@@ -5,18 +5,20 @@ from __future__ import annotations
 import pickle
 import sys
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from armillary import disk_cache
 from armillary.disk_cache import FORMULAS, source_digest
-from armillary.kernel.pipeline import Pipeline
 from armillary.kinematics.identity import digest
 from armillary.paused_collector import collector_paused
 from armillary.trace import Program
 
 __all__ = ["LAYERS_BELOW", "kept_formula"]
 
-Formula = TypeVar("Formula", Program, Pipeline)
+if TYPE_CHECKING:
+    from armillary.kernel.pipeline import Pipeline
+
+Formula = TypeVar("Formula", bound="Program | Pipeline")
 
 LAYERS_BELOW: Final = (
     "armillary.trace",

@@ -7,9 +7,9 @@ checks them and makes the kernel.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -61,8 +61,7 @@ Frames = Callable[[], Sequence[FrameRef]]
 Make = Callable[[Tree, Inputs], Program]
 
 
-@dataclass(frozen=True, kw_only=True)
-class KernelOptions:
+class KernelOptions(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The options that questions to a cell have in common.
 
     Attributes:

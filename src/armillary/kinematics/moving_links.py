@@ -15,13 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import NotCompiled
+from armillary.forks import IMPORT_LOCK
 from armillary.kernel import Kernel
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
 from armillary.kernel.stages import Each, Stage
 from armillary.kernel.tables import Table, index, reals, span
-from armillary.kinematics.closing.branch import home_branch
-from armillary.kinematics.closing.kernel import passive_stages, passive_tables
 from armillary.kinematics.frame_loop import FrameLoop
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.poses import FixedTo, ReleasedFrames, StandingBases
@@ -237,7 +236,12 @@ class MovingLinks:
         """Return the tables that the stages read."""
         if not self.is_compiled:
             return ()
-        tables = list(passive_tables(self.cell, self.selection))
+        tables: list[Table] = []
+        if self.selection.passive:
+            with IMPORT_LOCK:
+                from armillary.kinematics.closing.kernel import passive_tables
+
+            tables += passive_tables(self.cell, self.selection)
         bases = len(self.released.bases)
         if self._loop is not None:
             tables += self._loop.tables
@@ -262,7 +266,12 @@ class MovingLinks:
         """Return the stages from the column `q` to `POSES`; NaN where none is known."""
         if not self.is_compiled:
             return ()
-        stages: list[Stage] = [*passive_stages(self.cell, self.selection)]
+        stages: list[Stage] = []
+        if self.selection.passive:
+            with IMPORT_LOCK:
+                from armillary.kinematics.closing.kernel import passive_stages
+
+            stages += passive_stages(self.cell, self.selection)
         if self._loop is not None:
             stages += self._loop.stages
         elif self._program is not None:
@@ -322,6 +331,9 @@ class MovingLinks:
         if not self.is_compiled:
             return records
         if state.passive.size:
+            with IMPORT_LOCK:
+                from armillary.kinematics.closing.branch import home_branch
+
             branch = branch_of(state) or home_branch(self.cell)
             needed = self.cell.loop_system.needed(self.selection.passive)
             records |= branch.tables(needed)

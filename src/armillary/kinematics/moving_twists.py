@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Final, final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -65,8 +65,7 @@ STANDING: Final = "standing_twists"
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class MovingTwists:
+class MovingTwists(msgspec.Struct, frozen=True, eq=False, dict=True):
     """The twists of the moving links of a cell.
 
     Attributes:

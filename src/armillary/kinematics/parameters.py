@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, Final, cast
+
+from msgspec.structs import replace
 
 from armillary.errors import ModelError, NotCompiled
 from armillary.kinematics.inputs import PASSIVE, Formula, Inputs

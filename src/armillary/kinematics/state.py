@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -13,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import FormatError, StateError, quote
+from armillary.forks import IMPORT_LOCK
 from armillary.kinematics.joint_vector import (
     NO_NUMBERS,
     check_joints,
@@ -443,6 +443,9 @@ class State(
         Raises:
             FormatError: The text is not a state, or says something twice.
         """
+        with IMPORT_LOCK:
+            import json
+
         try:
             contents = msgspec.json.decode(text, type=Contents)
             json.loads(text, object_pairs_hook=without_repeats)

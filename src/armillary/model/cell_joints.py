@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -28,8 +28,7 @@ Array = npt.NDArray[np.float64]
 LoopInCell = tuple[Closure | Rod, FrameRef, FrameRef]
 
 
-@dataclass(frozen=True, eq=False)
-class CellJoints:
+class CellJoints(msgspec.Struct, frozen=True, eq=False, dict=True):
     """The joints of manipulators in the order of the vectors of their cell.
 
     Attributes:

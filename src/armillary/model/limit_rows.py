@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Self
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -33,8 +33,7 @@ CLOSE: Final = 1e-13
 """Change of a round of projections, in parts of 1 + their size, that ends them."""
 
 
-@dataclass(frozen=True, eq=False)
-class LimitRows:
+class LimitRows(msgspec.Struct, frozen=True, eq=False, dict=True):
     """Rows A q <= b that hold beside the limits of each joint; arrays are read-only.
 
     Attributes:

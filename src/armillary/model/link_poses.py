@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
+
+import msgspec
 
 from armillary.model.drive import Drive
 from armillary.model.frame import FrameRef
@@ -40,8 +41,7 @@ class LinkTree(Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class BareTree:
+class BareTree(msgspec.Struct, frozen=True, eq=False):
     """A tree of links as plain data.
 
     Attributes:

@@ -14,6 +14,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
+
 from armillary.errors import ModelError, quote
 from armillary.limits import EXPRESSION_LENGTH, EXPRESSION_STEPS
 
@@ -33,8 +35,7 @@ REPEAT: Final = r"[*+?][?+]?|\{(?:\d+(?:,\d*)?|,\d+)\}[?+]?"
 TOKEN: Final = rf"(?s:\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?:|{REPEAT}|.)"
 
 
-@dataclass
-class _Group:
+class _Group(msgspec.Struct, dict=True):
     """What stands between parentheses; `varies` where it can match in several ways."""
 
     alternatives: int = 1

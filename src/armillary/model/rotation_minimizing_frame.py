@@ -8,9 +8,9 @@ T; a twist at constant rate takes that back.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -25,8 +25,7 @@ _STEPS: Final = 32
 _CHECKS: Final = np.linspace(-1.0, 1.0, 18)[1:-1]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Rolling:
+class Rolling(msgspec.Struct, frozen=True, eq=False):
     """A spline and, on each piece, the direction z as a polynomial.
 
     Attributes:
@@ -57,8 +56,7 @@ def rolling(spline: Spline, z: Array, *, closed: bool) -> Rolling:
     return Rolling(Spline(spline.segments, tuple(pieces)), tuple(fields))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _FramePart:
+class _FramePart(msgspec.Struct, frozen=True, eq=False):
     piece: Piece
     field: Array
     end: Array

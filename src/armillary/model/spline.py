@@ -8,10 +8,10 @@ until |dP/ds| is 1 within `SPEED_TOLERANCE` on all its pieces.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -103,8 +103,7 @@ def _gauss() -> tuple[Array, Array]:
     return np.polynomial.legendre.leggauss(16)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SplineSegment:
+class SplineSegment(msgspec.Struct, frozen=True, eq=False):
     """One cubic, P(w) = c_0 + c_1 w + c_2 w^2 + c_3 w^3 for w in [0, width].
 
     Attributes:
@@ -142,8 +141,7 @@ class SplineSegment:
         return half * (self.speed(at.ravel()).reshape(at.shape) @ weights)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Piece:
+class Piece(msgspec.Struct, frozen=True, eq=False):
     """A part of a segment, w(s) = k_0 + k_1 t + ... with t = s - middle.
 
     Attributes:
@@ -175,8 +173,7 @@ class Piece:
         return self.start + self.length
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Spline:
+class Spline(msgspec.Struct, frozen=True, eq=False):
     """A curve of cubic segments, cut into pieces that know the arc length."""
 
     segments: tuple[SplineSegment, ...]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple, Self
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -42,8 +42,7 @@ class Base(NamedTuple):
     mode: Literal["", "fixed", "loose", "attached"] = ""
 
 
-@dataclass(frozen=True, eq=False)
-class Tree:
+class Tree(msgspec.Struct, frozen=True, eq=False, dict=True):
     """The links of a cell, and what carries each of them just now.
 
     Links have the numbers that they have in `cell.links`, -1 is the world. A state that

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any, Final, NamedTuple, Self
 
 import msgspec
@@ -220,28 +221,9 @@ class SpatialInertia(msgspec.Struct, frozen=True):
         Moments may be wrong by `TOLERANCE` of the largest about the origin, and by what
         rounding leaves of the moments of a point mass.
         """
-        i = self.rotational
-        moments = (*i[0], *i[1], *i[2])
-        if not all(map(math.isfinite, (self.mass, *self.first_moment, *moments))):
-            return InertiaFault("an entry is not finite", is_refused=True)
-        if self.mass < 0.0:
-            return InertiaFault(f"the mass is negative, {self.mass:g} kg", True)
-        size: float = max([abs(x) for x in moments])
-        margin = TOLERANCE * size + POINT * self.mass
-        _, xy, xz, yx, _, yz, zx, zy, _ = moments
-        if max(abs(xy - yx), abs(xz - zx), abs(yz - zy)) > margin:
-            return InertiaFault("the rotational inertia is not symmetric", True)
-        if self.mass == 0.0:
-            if any(self.first_moment):
-                return InertiaFault("there is a first moment, but no mass", True)
-            fault = _moment_fault(i, margin)
-            if size == 0.0 or fault is not None:
-                return fault
-            return InertiaFault("there are moments of inertia, but no mass", False)
-        central = self.about_centre()
-        if not all(map(math.isfinite, (*central[0], *central[1], *central[2]))):
-            return InertiaFault("the moments are too large for the mass", True)
-        return _moment_fault(central, margin)
+        x, y, z = self.first_moment
+        a, b, c = self.rotational
+        return _fault_of(self.mass, (x, y, z), (tuple(a), tuple(b), tuple(c)))
 
 
 class InertiaFault(NamedTuple):
@@ -255,6 +237,31 @@ class InertiaFault(NamedTuple):
 
     message: str
     is_refused: bool
+
+
+@lru_cache(maxsize=256)  # a reader asks, and each link that is made of it
+def _fault_of(mass: float, first: Vector3, i: Rows) -> InertiaFault | None:
+    moments = (*i[0], *i[1], *i[2])
+    if not all(map(math.isfinite, (mass, *first, *moments))):
+        return InertiaFault("an entry is not finite", is_refused=True)
+    if mass < 0.0:
+        return InertiaFault(f"the mass is negative, {mass:g} kg", True)
+    size: float = max([abs(x) for x in moments])
+    margin = TOLERANCE * size + POINT * mass
+    _, xy, xz, yx, _, yz, zx, zy, _ = moments
+    if max(abs(xy - yx), abs(xz - zx), abs(yz - zy)) > margin:
+        return InertiaFault("the rotational inertia is not symmetric", True)
+    if mass == 0.0:
+        if any(first):
+            return InertiaFault("there is a first moment, but no mass", True)
+        fault = _moment_fault(i, margin)
+        if size == 0.0 or fault is not None:
+            return fault
+        return InertiaFault("there are moments of inertia, but no mass", False)
+    central = SpatialInertia(mass, first, i).about_centre()
+    if not all(map(math.isfinite, (*central[0], *central[1], *central[2]))):
+        return InertiaFault("the moments are too large for the mass", True)
+    return _moment_fault(central, margin)
 
 
 def _moment_fault(central: Rows, margin: float) -> InertiaFault | None:

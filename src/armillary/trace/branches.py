@@ -6,8 +6,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from armillary.errors import ArmillaryError, TraceError
 from armillary.trace import source_location
@@ -32,8 +33,7 @@ Flat = list[Any]
 Decision = tuple[TracedBool, bool]
 
 
-@dataclass(frozen=True, slots=True)
-class _Path:
+class _Path(msgspec.Struct, frozen=True):
     """What was answered on one path, and what came out at its end.
 
     Attributes:
@@ -51,8 +51,7 @@ class _Path:
         return not any(answer for _, answer in self.decisions)
 
 
-@dataclass(slots=True)
-class _Explorer:
+class _Explorer(msgspec.Struct):
     """Answer the truth values of one run: first as planned, then with yes."""
 
     name: str
@@ -60,8 +59,8 @@ class _Explorer:
     planned: list[Decision]
     places: dict[int, str]  # where each truth value was first asked for
     forced: list[TracedBool] | None = None  # gets questions that earlier answers decide
-    decisions: list[Decision] = field(default_factory=list[Decision])
-    answers: dict[int, bool] = field(default_factory=dict[int, bool])
+    decisions: list[Decision] = msgspec.field(default_factory=list[Decision])
+    answers: dict[int, bool] = msgspec.field(default_factory=dict[int, bool])
     questions: int = 0
 
     def __call__(self, truth: TracedBool) -> bool:

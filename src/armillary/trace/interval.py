@@ -11,8 +11,10 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Concatenate, ParamSpec
+
+import msgspec
+from msgspec.structs import replace
 
 from armillary.trace import floats
 
@@ -23,8 +25,7 @@ UNDERFLOW = 2.0**-1070  # absolute, of a few operations
 P = ParamSpec("P")
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(msgspec.Struct, frozen=True):
     """All numbers between `low` and `high`, both included; either may be infinite.
 
     Attributes:

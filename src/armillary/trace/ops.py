@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+import msgspec
 import numpy as np
 
 from armillary.trace import floats
@@ -50,8 +50,7 @@ class Traced:
     tape: Recorder
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Op:
+class Op(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """One operation.
 
     Attributes:

@@ -24,12 +24,13 @@ from armillary.errors import (
     quote,
     unknown,
 )
+from armillary.file_start import is_zip
 from armillary.kinematics.state import State
 from armillary.limits import MOTION_SIZE
 from armillary.replaced_file import replacing
 from armillary.trajectories.curve import cubic_coefficients, hermite_coefficients
 from armillary.trajectories.motion_parts import POWERS, Attachment, Marker
-from armillary.zip_archive import ArchiveError, ZipArchive, is_zip
+from armillary.zip_archive import ArchiveError, ZipArchive
 
 __all__ = [
     "ALLOWED",

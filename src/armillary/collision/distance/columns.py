@@ -6,8 +6,9 @@ is what its radius is added to: a point for a sphere, a segment for a capsule.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, final
+
+import msgspec
 
 from armillary.collision.distance.ball_tree import BALLS
 from armillary.collision.distance.creases import crease_count
@@ -221,8 +222,7 @@ class PairColumns(Columns):
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(msgspec.Struct, frozen=True):
     """One of two shapes, and the columns of the search for its farthest point."""
 
     name: SideName

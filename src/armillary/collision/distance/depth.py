@@ -26,9 +26,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple, final
+
+import msgspec
 
 from armillary.collision.distance.arcs import arc_stages, has_arcs
 from armillary.collision.distance.columns import WAITING, PairColumns
@@ -522,8 +523,7 @@ def _parts(cell: OpenCell, old: Matrix, new: Measured, extent: Number) -> list[S
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Queue:
+class Queue(msgspec.Struct, frozen=True):
     """How many cells wait, and what is proven without them."""
 
     waiting: Number

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from armillary.file_start import is_zip
 from armillary.formats.format import Format, later
 from armillary.limits import BUNDLE_SIZE
-from armillary.zip_archive import is_zip
 
 __all__ = ["CELL", "FORMAT", "MOTIONS"]
 

@@ -7,9 +7,10 @@ import posixpath
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Final, final
+
+from msgspec.structs import replace
 
 from armillary.errors import FormatError, nearest, quote
 from armillary.formats.bundle import CELL, MOTIONS

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from functools import cache, cached_property
 from typing import Any, Final, NoReturn, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from armillary.errors import FormatError, quote
 from armillary.forks import IMPORT_LOCK

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from armillary.errors import FormatError
 from armillary.formats.diagnostic import Budget, Place, fault
@@ -20,8 +21,7 @@ FRAMES: Final = (0xC0, 0xC1, 0xC2)
 WITHOUT_LENGTH: Final = (0x01, *range(0xD0, 0xD8))
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Image:
+class Image(msgspec.Struct, frozen=True, eq=False):
     """An image that a material names.
 
     Attributes:

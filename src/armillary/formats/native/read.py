@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from armillary.errors import ArmillaryError, ModelError, PluginError, quote, suggestion
+from armillary.forks import IMPORT_LOCK
 from armillary.formats.diagnostic import Report
 from armillary.formats.format import ReadOptions
 from armillary.formats.json import Document, Steps
@@ -36,7 +37,6 @@ from armillary.model.parameters import nested_in
 from armillary.model.property import Property
 from armillary.model.rules import Rules
 from armillary.model.workcell import Workcell
-from armillary.plugins import advice
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import Pose
 
@@ -202,7 +202,12 @@ class _Building:
 
     def _report_unknown_types(self) -> None:
         """Warn of each unknown type once."""
-        known = [*JOINT_TYPES, *self._own] if self._unknown else []
+        if not self._unknown:
+            return
+        with IMPORT_LOCK:
+            from armillary.plugins import advice
+
+        known = [*JOINT_TYPES, *self._own]
         for kind, steps in self._unknown.items():
             count = f" in {len(steps)} joints" if len(steps) > 1 else ""
             self._document.warning(

@@ -21,7 +21,8 @@ from armillary.formats.files import read_bytes
 from armillary.formats.numbers import WHITE_SPACE
 from armillary.formats.paths import Roots
 from armillary.formats.xml import Element, parse
-from armillary.formats.xml.repair import UTF_16_STARTS, with_blank_comments
+from armillary.formats.xml.declaration import UTF_16_STARTS
+from armillary.formats.xml.repair import with_blank_comments
 from armillary.limits import (
     FILE_SIZE,
     ROBWORK_DEPTH,

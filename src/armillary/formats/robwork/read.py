@@ -16,6 +16,7 @@ from typing import Final
 import msgspec
 
 from armillary.errors import quote
+from armillary.file_start import first_tag
 from armillary.formats.diagnostic import Place, Report
 from armillary.formats.format import ReadOptions
 from armillary.formats.names import check_unique
@@ -45,7 +46,7 @@ from armillary.formats.robwork.joints import joint_steps, read_dh_joint
 from armillary.formats.robwork.parts import read_part, read_property
 from armillary.formats.robwork.rules import Patterns, find_setups, read_rules
 from armillary.formats.robwork.transform import read_transform
-from armillary.formats.xml import Element, first_tag
+from armillary.formats.xml import Element
 from armillary.model.coupling import Coupling
 from armillary.model.workcell import Workcell
 from armillary.spatial.pose import Pose

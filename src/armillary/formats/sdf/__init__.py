@@ -25,8 +25,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from armillary.file_start import first_tag
 from armillary.formats.format import Format, later
-from armillary.formats.xml.parse import first_tag
 
 __all__ = ["FORMAT"]
 

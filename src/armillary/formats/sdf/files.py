@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from armillary.errors import FormatError, quote
+from armillary.file_start import first_tag
 from armillary.formats.diagnostic import Diagnostic, Place, Report
 from armillary.formats.files import read_bytes
 from armillary.formats.geometry import MeshFinder
@@ -17,7 +18,6 @@ from armillary.formats.mesh.files import MeshFiles
 from armillary.formats.paths import Roots
 from armillary.formats.sdf.elements import ELEMENTS
 from armillary.formats.xml import Element, parse
-from armillary.formats.xml.parse import first_tag
 from armillary.limits import FILE_SIZE, MANIFEST_SIZE, SDF_ELEMENTS, SDF_FILES
 
 __all__ = ["NEWEST", "ROOTS", "SdfFile", "SdfFiles", "Version"]

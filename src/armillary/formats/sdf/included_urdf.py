@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from armillary.errors import FormatError, ModelError
 from armillary.formats.diagnostic import Place, Report, Severity, fault

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from dataclasses import replace as replaced
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from armillary.errors import ModelError, quote
 from armillary.formats.diagnostic import Place, Report
@@ -389,7 +391,7 @@ class PartBuilder:
         (step,) = self._steps[follower]
         self._steps[follower] = [replace(step, coupling=coupling)]
         self._followers = [
-            replace(f, mimic=coupling, places={"mimic": node.place})
+            replaced(f, mimic=coupling, places={"mimic": node.place})
             if f.name == step.name
             else f
             for f in self._followers
@@ -417,9 +419,7 @@ class PartBuilder:
             self._steps[node] = [
                 replace(
                     step,
-                    limits=msgspec.structs.replace(
-                        step.limits, lower=-INFINITE, upper=INFINITE
-                    )
+                    limits=replace(step.limits, lower=-INFINITE, upper=INFINITE)
                     if step.name in unlimited
                     else step.limits,
                     coupling=None if step.name in free else step.coupling,

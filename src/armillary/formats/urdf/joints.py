@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from armillary.errors import ModelError, quote
 from armillary.formats.diagnostic import Place, Report, Severity
@@ -47,8 +47,7 @@ NEEDED: Final = ("effort", "velocity")
 INFINITIES: Final = ("inf", "infinity")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JointElement:
+class JointElement(msgspec.Struct, frozen=True, kw_only=True):
     """A joint as the file gives it; texts are empty after an error in them.
 
     Attributes:

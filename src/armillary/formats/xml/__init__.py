@@ -9,14 +9,13 @@ from armillary.formats.xml.element import (
     report_unused,
     unused,
 )
-from armillary.formats.xml.parse import first_tag, parse
+from armillary.formats.xml.parse import parse
 from armillary.formats.xml.write import tag, to_text
 
 __all__ = [
     "TEXT_KEY",
     "Element",
     "Leftover",
-    "first_tag",
     "parse",
     "report_unused",
     "tag",

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import codecs
 import re
-from dataclasses import dataclass
 from typing import Final, NoReturn
 from xml.parsers import expat
 
+import msgspec
+
 from armillary.errors import FormatError, quote
+from armillary.forks import IMPORT_LOCK
 from armillary.formats.diagnostic import Budget, Place, Report, Severity, fault
 from armillary.formats.numbers import WHITE_SPACE
-from armillary.formats.xml.element import Element
-from armillary.formats.xml.repair import (
+from armillary.formats.xml.declaration import (
     DECLARATION,
     ENCODINGS,
     UTF_16_STARTS,
     VERSIONS,
-    repaired,
 )
+from armillary.formats.xml.element import Element
 from armillary.limits import (
     MIB,
     XML_ATTRIBUTES,
@@ -31,18 +32,15 @@ from armillary.limits import (
     Limit,
 )
 
-__all__ = ["first_tag", "parse"]
+__all__ = ["parse"]
+
 
 # Errors that `repaired` may be able to repair.
 _REPAIRED: Final = ("xml-syntax", "xml-declaration", "xml-encoding")
 # A URI cannot contain a newline, but real ones contain spaces.
 _SEPARATOR: Final = "\n"
 _BYTE_ORDER_MARKS: Final = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-# What may come before the first element, and that element.
-_BEFORE: Final = re.compile(rb"\s*(?:<\?.*?>|<!--.*?-->|<!DOCTYPE.*?>)", re.DOTALL)
-_FIRST: Final = re.compile(rb"\s*<([^\s/>!?][^\s/>]*)(?=[\s/>])")
 _STRAY: Final = re.compile(rb"(?:</[\w:.-]{1,80}\s{0,80}>\s*)+")
-_SNIFFED: Final = 1 << 16
 # Put around a document with several roots, behind its declaration.
 _HEAD, _TAIL = b"<fragment>", b"</fragment>"
 
@@ -96,6 +94,9 @@ def parse(
         is_repaired = error.diagnostics[0].code in _REPAIRED
         if report is None or report.is_strict or not is_repaired:
             raise
+        with IMPORT_LOCK:
+            from armillary.formats.xml.repair import repaired  # few need it
+
         meant, oddities = repaired(data)
         if not oddities:
             raise
@@ -106,19 +107,7 @@ def parse(
     return root
 
 
-def first_tag(data: bytes) -> str:
-    """Return the name of a document's first element, empty if there is none."""
-    if data.startswith(_BYTE_ORDER_MARKS[1:]):
-        data = data[:_SNIFFED].decode("utf-16", errors="replace").encode()
-    offset = len(codecs.BOM_UTF8) if data.startswith(codecs.BOM_UTF8) else 0
-    while (skipped := _BEFORE.match(data, offset)) is not None:
-        offset = skipped.end()
-    match = _FIRST.match(data, offset)
-    return "" if match is None else match[1].decode("utf-8", errors="replace")
-
-
-@dataclass(slots=True)
-class _Open:
+class _Open(msgspec.Struct):
     """An element whose end has not been seen."""
 
     name: str

@@ -9,35 +9,25 @@ from typing import Final, NamedTuple
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Severity
+from armillary.formats.xml.declaration import (
+    DECLARATION,
+    ENCODINGS,
+    UTF_16_STARTS,
+    VERSIONS,
+)
 
 __all__ = [
-    "DECLARATION",
-    "ENCODINGS",
-    "UTF_16_STARTS",
-    "VERSIONS",
     "Oddity",
     "repaired",
     "with_blank_comments",
 ]
 
-VERSIONS: Final = frozenset(("1.0", "1.1"))
-ENCODINGS: Final = frozenset(
-    ("utf-8", "utf-16", "iso-8859-1", "us-ascii", "windows-1252")
-)
-
-DECLARATION: Final = re.compile(rb"<\?xml\s[^<>]*?\?>")
 _VERSION: Final = re.compile(rb"\bversion\s*=\s*[\"']([^\"']*)[\"']")
 _ENCODING: Final = re.compile(rb"\bencoding\s*=\s*[\"']([^\"']*)[\"']")
 _PARTS: Final = re.compile(rb"<!--|<!\[CDATA\[")
 _ENDS: Final = {b"<!--": b"-->", b"<![CDATA[": b"]]>"}
 _LONE_AMPERSAND: Final = re.compile(rb"&(?!(?:#[0-9]+|#x[0-9A-Fa-f]+|[A-Za-z]\w*);)")
 _INK: Final = re.compile(rb"[^\r\n]")
-UTF_16_STARTS: Final = {
-    "utf-16-le": (codecs.BOM_UTF16_LE, b"<\0"),
-    "utf-16-be": (codecs.BOM_UTF16_BE, b"\0<"),
-}
-"""How a document begins in each byte order of UTF-16, with a mark and without."""
-
 # Python's names of encodings in which the markup of XML has its ASCII codes.
 _CODECS: Final = re.compile(
     r"utf-8|ascii|iso8859-\d+|cp125\d|koi8-[ru]|gb2312|gbk|gb18030|big5|shift_jis|"

@@ -65,6 +65,25 @@ class ArmProblem(NamedTuple):
         return self._replace(before=before, behind=behind)
 
     @property
+    def numbers(self) -> tuple[Any, ...] | None:
+        """Return all that decides the branches; None where the tree does, too.
+
+        Numbers and names alone, equal for equal arms in every process: the formula is
+        that of the family for the arm, and branches are verified by its geometry.
+        """
+        goal, selection, closed = self.goal, self.selection, self.closed
+        if self.outer is not None or not closed.exact:
+            return None
+        return (
+            (closed.family.name, closed.family.choices, closed.arm),
+            (closed.backwards, closed.point),
+            (goal.position, goal.rotation, goal.in_target),
+            tuple(selection.rest[k] for k in selection.inputs),
+            tuple(map(tuple, self.limits)),
+            tuple((tuple(row), end) for row, end in self.rows),
+        )
+
+    @property
     def has_arm_angle(self) -> bool:
         """Return whether a target leaves an arm angle to choose."""
         return self.closed.family.arm_angle is not None

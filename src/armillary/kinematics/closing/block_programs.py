@@ -18,9 +18,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from armillary.kernel.stages import Stage, When, While
 from armillary.model.loops.system import Block, LoopSystem
@@ -82,8 +83,7 @@ class _NewtonStep(NamedTuple):
     ratio: Number
 
 
-@dataclass(frozen=True, eq=False)
-class BlockPrograms:
+class BlockPrograms(msgspec.Struct, frozen=True, eq=False, dict=True):
     """The programs of a block.
 
     Attributes:

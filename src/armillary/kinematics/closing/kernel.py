@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, TypeAlias, final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -44,8 +45,7 @@ MOST_ITERATIONS: Final = 1 << 62
 
 
 @final
-@dataclass(frozen=True)
-class Repetition:
+class Repetition(msgspec.Struct, frozen=True, dict=True):
     """A program that runs again and again, such as one step of a simulation.
 
     Attributes:

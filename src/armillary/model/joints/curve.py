@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Final
 
@@ -55,8 +54,7 @@ PARTS: Final = 16  # of each piece
 ROUNDING: Final = 1e-12
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Speeds:
+class Speeds(msgspec.Struct, frozen=True, eq=False):
     """Bounds at unit rate over the parts of a curve.
 
     Attributes:
@@ -268,8 +266,7 @@ class Curve(Joint, frozen=True):
         return _track(self.points, self.closed, self.up)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Track:
+class _Track(msgspec.Struct, frozen=True, eq=False):
     """A curve's polynomials, one row a piece, and the arc lengths where they begin.
 
     Attributes:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain, pairwise
 from typing import Final, NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -157,8 +157,7 @@ class Block(NamedTuple):
         )
 
 
-@dataclass(frozen=True, eq=False)
-class LoopSystem:
+class LoopSystem(msgspec.Struct, frozen=True, eq=False, dict=True):
     """What loops say about joints, which are numbered independent ones first.
 
     Attributes:

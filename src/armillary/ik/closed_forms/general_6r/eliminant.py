@@ -11,8 +11,9 @@ Nothing is exchanged: reflections need no pivots.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from armillary.trace.functions import absolute, maximum, select, sqrt
 
@@ -27,8 +28,7 @@ PIVOT = 1e-16
 """Part of the largest pivot that others are raised to: a singular M is the goal."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Reflection:
+class _Reflection(msgspec.Struct, frozen=True):
     """x -> x - v (v x) b, of rows from the first one on."""
 
     first: int
@@ -73,8 +73,7 @@ def reflect(rows: Rows, count: int) -> list[_Reflection]:
     return done
 
 
-@dataclass(frozen=True, slots=True)
-class Factored:
+class Factored(msgspec.Struct, frozen=True):
     """The factors of M, as above.
 
     Attributes:

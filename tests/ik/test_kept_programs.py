@@ -1,0 +1,109 @@
+"""Programs of closed forms on disk: the same as traced, and of that arm alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import armillary as arm
+from armillary.disk_cache import FORMULAS
+from armillary.ik.closed_forms import decoupled, planar, point, recognise
+from armillary.ik.closed_forms.program import best_program
+from armillary.ik.recognised_form import RecognisedForm, arm_problem
+from armillary.kinematics.identity import digest
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of an empty cache."""
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("ARMILLARY_CACHE", str(folder))
+    return folder
+
+
+def form_of(cell: arm.Cell) -> RecognisedForm:
+    form = cell.ik("tcp").closed
+    assert isinstance(form, RecognisedForm)
+    return form
+
+
+def key_of(cell: arm.Cell) -> str | None:
+    numbers = arm_problem(cell.ik("tcp")._problem).numbers
+    assert numbers is not None
+    return digest(numbers, is_ours=True)
+
+
+def test_a_kept_program_is_what_would_be_traced(place: Path):
+    problem = arm_problem(arm.example("scara").ik("tcp")._problem)
+    traced = best_program(problem)
+    first, again = (form_of(arm.example("scara")).best for _ in range(2))
+    assert len(list(place.glob(f"*{FORMULAS}"))) == 1
+    assert first == again == traced
+    assert first.fingerprint == again.fingerprint == traced.fingerprint
+
+
+def moved(cell: arm.Cell, by: float) -> arm.Cell:
+    """Return a cell whose tool is at another place."""
+    (scara,) = cell.manipulators
+    *links, last = scara.links
+    shift = arm.Pose.translation(by, 0.0, 0.0)
+    frames = [arm.Frame(name=f.name, pose=f.pose @ shift) for f in last.frames]
+    changed = scara.replace(links=(*links, last.replace(frames=frames)))
+    return arm.Cell.of(cell.workcell.replace(manipulators=(changed,)))
+
+
+def with_limit(cell: arm.Cell, upper: float) -> arm.Cell:
+    (scara,) = cell.manipulators
+    links = list(scara.links)
+    k = [link.name for link in links].index("forearm")
+    limits = arm.Limits(lower=links[k].limits.lower, upper=upper)
+    links[k] = links[k].replace(limits=limits)
+    return arm.Cell.of(
+        cell.workcell.replace(manipulators=(scara.replace(links=tuple(links)),))
+    )
+
+
+def test_any_other_number_is_another_key():
+    cell = arm.example("scara")
+    known = key_of(cell)
+    assert known == key_of(arm.example("scara"))
+    others = [
+        key_of(moved(cell, 1e-3)),
+        key_of(moved(cell, 2e-3)),
+        key_of(with_limit(cell, 2.25)),
+        key_of(with_limit(cell, np.nextafter(2.25, 3.0))),
+    ]
+    assert len({known, *others}) == 1 + len(others)
+
+
+def test_families_are_told_apart_by_name():
+    fewer = [family for families in recognise.FEWER for family in families]
+    families = {
+        id(family): family.name
+        for family in (
+            *recognise.FAMILIES,
+            recognise.SPHERICAL_SHOULDER,
+            *fewer,
+            *point.POINT,
+            *point.POINT_TURNS,
+            decoupled.ORIENTING,
+            planar.PLANAR_TWO,
+        )
+    }
+    assert len(set(families.values())) == len(families)
+
+
+def test_a_form_on_a_model_that_its_geometry_does_not_meet_exactly_is_traced(
+    monkeypatch: pytest.MonkeyPatch, place: Path
+):
+    """Its branches are verified on the model, whose numbers are not in the key."""
+    form = form_of(arm.example("scara"))
+    problem = form._arm
+    inexact = problem._replace(closed=problem.closed._replace(accuracy=1e-9))
+    assert inexact.numbers is None
+    monkeypatch.setattr(form, "_arm", inexact)
+    monkeypatch.setattr(form, "_is_shared", False)
+    assert form.best.instructions
+    assert not list(place.glob(f"*{FORMULAS}"))
