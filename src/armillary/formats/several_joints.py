@@ -56,6 +56,7 @@ class SplitJoint:
         limits: Of the coordinate.
         dynamics: About the coordinate.
         coupling: The joint that it follows, if any.
+        passive: Whether loops determine it.
     """
 
     name: str
@@ -63,6 +64,7 @@ class SplitJoint:
     limits: Limits = UNLIMITED
     dynamics: JointDynamics = NO_DYNAMICS
     coupling: Coupling | None = None
+    passive: bool = False
 
 
 def placed(origin: Pose, joints: Iterable[Joint]) -> list[Joint]:
@@ -97,6 +99,7 @@ def links_behind(
                 limits=step.limits,
                 dynamics=step.dynamics,
                 coupling=step.coupling,
+                passive=step.passive,
             )
         )
         parent = link.name

@@ -97,6 +97,7 @@ ELEMENTS: Final = Elements[Report](
         Row("canonical_link", TEXT, default=""),
         Row("placement_frame", TEXT, default=""),
         _AS,
+        Row("armillary:posture", TEXT, "posture", default=""),
         _child("static", BOOL, default=None),
         _child("self_collide", BOOL, default=None),
     ),
@@ -117,7 +118,14 @@ ELEMENTS: Final = Elements[Report](
         has_text=True,
     ),
     # Links
-    ElementTable("link", _NAME, _AS, _child("self_collide", BOOL, default=None)),
+    ElementTable(
+        "link",
+        _NAME,
+        _AS,
+        Row("armillary:rod", NUMBER, "rod", default=None),
+        Row("armillary:on", TEXT, "on", default=""),
+        _child("self_collide", BOOL, default=None),
+    ),
     ElementTable(
         "inertial",
         Row("auto", BOOL, default=False),
@@ -177,6 +185,8 @@ ELEMENTS: Final = Elements[Report](
         _NAME,
         Row("type", TEXT),
         _AS,
+        Row("armillary:position", TEXT, "position", default=None),
+        Row("armillary:rotation", TEXT, "rotation", default=None),
         _child("parent", TEXT),
         _child("child", TEXT),
         _child("drake:rotor_inertia", NUMBER, "motor_inertia", default=0.0),
@@ -187,7 +197,12 @@ ELEMENTS: Final = Elements[Report](
         _child("screw_thread_pitch", NUMBER, default=None),
     ),
     *(
-        ElementTable(name, _child("use_parent_model_frame", BOOL, default=None))
+        ElementTable(
+            name,
+            Row("armillary:at", NUMBER, "at", default=0.0),
+            Row("armillary:passive", BOOL, "passive", default=False),
+            _child("use_parent_model_frame", BOOL, default=None),
+        )
         for name in ("axis", "axis2")
     ),
     ElementTable("xyz", Row("expressed_in", TEXT, default=""), has_text=True),
