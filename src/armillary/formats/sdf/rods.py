@@ -47,14 +47,16 @@ def take_rods(world: Scope, tops: Sequence[Top], report: Report) -> list[FoundRo
     joints = [node for top in tops for node in top.joints]
     joints += world.of_kind("joint")
     found: list[FoundRod] = []
+    taken: set[SdfNode] = set()
     for top, link in marked:
-        rod, balls = _rod(link, joints)
+        rod, balls = _rod(link, [node for node in joints if node not in taken])
         if rod is None:
             view = report.tolerating("it is read as any other link")
             message = f"{link.label} is a rod, but not between two balls"
             view.error(link.place, "bad-loop", message)
             continue
         found.append(rod)
+        taken.update(balls)
         top.links.remove(link)
         for ball in balls:
             owner = next((t.joints for t in tops if ball in t.joints), world.order)
@@ -69,25 +71,26 @@ def _length(link: SdfNode) -> bool:
 def _rod(
     link: SdfNode, joints: Sequence[SdfNode]
 ) -> tuple[FoundRod | None, list[SdfNode]]:
-    """Return the rod that a link is, with its balls; None if it is not one."""
-    balls = _at(link, joints, "ball")
-    slides = [
-        node
-        for node in joints
-        if isinstance(node.body, SdfJoint) and _end(node, node.body.parent) is link
-    ]
+    """Return the rod that a link is, with its balls; None if it is not one.
+
+    Nothing else may be at it.
+    """
+    at = _at(link, joints)
+    balls = [node for node in at if node.body.type == "ball"]
+    slides = [node for node in at if node.body.type == "prismatic"]
     by, on = None, ""
-    if len(slides) == 1 and len(balls) == 1:
+    if len(at) == 2 and len(balls) == len(slides) == 1:
         (by,) = slides
         far = _end(by, by.body.child)
-        if far is not None and isinstance(far.body, LinkElement):
-            on = far.body.on
-            balls += _at(far, joints, "ball")
-        if by.body.type != "prismatic" or by.scope.path(on) is None or not on:
+        if far is None or far is link or not isinstance(far.body, LinkElement):
             return None, []
-    elif slides:
-        return None, []
-    if len(balls) != 2:
+        on = far.body.on
+        beyond = [node for node in _at(far, joints) if node is not by]
+        carrier = by.scope.path(on) if on else None
+        if len(beyond) != 1 or not carrier or carrier[-1] in (link, far):
+            return None, []
+        balls += (node for node in beyond if node.body.type == "ball")
+    if len(balls) != 2 or (by is None and len(at) != 2):
         return None, []
     a, b = (_end(ball, ball.body.parent) for ball in balls)
     length = link.body.rod
@@ -100,14 +103,13 @@ def _rod(
     return FoundRod(name, length, a, b, by, balls[0].place), balls
 
 
-def _at(link: SdfNode, joints: Sequence[SdfNode], kind: str) -> list[SdfNode]:
-    """Return the joints of a type that carry a link."""
+def _at(link: SdfNode, joints: Sequence[SdfNode]) -> list[SdfNode]:
+    """Return the joints that a link is an end of."""
     return [
         node
         for node in joints
         if isinstance(node.body, SdfJoint)
-        and node.body.type == kind
-        and _end(node, node.body.child) is link
+        and link in (_end(node, node.body.parent), _end(node, node.body.child))
     ]
 
 
