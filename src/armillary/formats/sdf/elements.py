@@ -28,6 +28,8 @@ from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import EYE, without_negative_zeros
 
 __all__ = [
+    "BARE",
+    "BARE_MOMENT",
     "BOOL",
     "ELEMENTS",
     "NAMESPACE",
@@ -43,6 +45,11 @@ __all__ = [
 NAMESPACE: Final = "https://armillary.dev/sdf"
 NAME_IN_CELL: Final = "armillary:name"
 """The attribute with the name in a cell, where SDF cannot have it."""
+
+BARE: Final = {"mass": 1e-9, "bare": True}
+BARE_MOMENT: Final = 1e-12
+"""What a link without inertia is written with beside others that have one [kg m^2]:
+programs take 1 kg for a link that says nothing."""
 
 UNLIMITED: Final = 1e16
 """From here on a limit means that there is none."""
@@ -129,6 +136,7 @@ ELEMENTS: Final = Elements[Report](
     ElementTable(
         "inertial",
         Row("auto", BOOL, default=False),
+        Row("armillary:bare", BOOL, "bare", default=False),
         _child("mass", NUMBER, default=1.0, always=True),
         _child("density", NUMBER, default=None),
     ),

@@ -219,6 +219,8 @@ class LinkReader:
         fields = ELEMENTS.read(inertial, report)
         X_LC = read_pose(inertial, report).pose
         moments = inertial.first_child("inertia", report)
+        if fields["bare"]:
+            return None
         if fields["auto"]:
             if report.faults > faults:
                 return None

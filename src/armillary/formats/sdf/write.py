@@ -15,6 +15,8 @@ from armillary.formats.mesh.words import PARTED, split_part, split_reference
 from armillary.formats.names import FreeNames
 from armillary.formats.open_loops import report_open_loops
 from armillary.formats.sdf.elements import (
+    BARE,
+    BARE_MOMENT,
     ELEMENTS,
     NAMESPACE,
     SHAPES,
@@ -54,6 +56,7 @@ VERSION: Final = "1.11"
 TURN: Final = 2.0 * math.pi
 DEFAULT_NAME: Final = Workcell().name
 LIMITS: Final = ("lower", "upper", "effort", "velocity")
+NO_PRODUCTS: Final = dict.fromkeys(("ixy", "ixz", "iyz"), 0.0)
 _COLLISION_FIELDS: Final = frozenset({"name", "pose", "colour"})
 
 
@@ -199,7 +202,8 @@ class _SdfWriter:
             self._report.note(
                 NOWHERE,
                 "no-inertia",
-                f"{self._bare} {links} no inertia; simulators take 1 kg for each",
+                f"{self._bare} {links} no inertia; beside others that have one it is "
+                f"{BARE['mass']:g} kg, else simulators take 1 kg for each",
             )
 
     def _tested_with_themselves(self) -> set[str]:
@@ -285,10 +289,10 @@ class _SdfWriter:
             )
             name = names.of("loop", str(number))
             leg = names.known(loop.leg.name) if loop.leg else ""
-            parts += self._closing(loop, name, ends, names, leg)
+            parts += self._closing(m, loop, name, ends, names, leg)
         for number, loop in enumerate(self._plan.between):
             if loop.loop.a.partition("/")[0] == m.name:
-                parts += self._closing_between(loop, number, names)
+                parts += self._closing_between(m, loop, number, names)
         fields = {
             **_named(m.name, self._names.of("model", m.name)),
             "posture": m.home if m.name in self._plan.positions else "",
@@ -346,17 +350,26 @@ class _SdfWriter:
                 "primary-frame",
                 f"the poses in link {quote(name)} hold its primary frame too",
             )
-        parts = [*pose_element(pose, at), *self._inertial(link, name), *shapes]
+        parts = [*pose_element(pose, at), *self._inertial(m, link, name), *shapes]
         fields: dict[str, Any] = _named(link.name, name)
         fields["self_collide"] = True if link_name in self._tested else None
         fields["on"] = on
         return ELEMENTS.write("link", fields, *parts)
 
-    def _inertial(self, link: Link, name: str) -> list[Element]:
+    @staticmethod
+    def _bare_inertial(m: Manipulator) -> list[Element]:
+        """Return the inertia of a link without one: none if no link has any."""
+        if all(link.inertia is None for link in m.links):
+            return []
+        moments = dict.fromkeys(("ixx", "iyy", "izz"), BARE_MOMENT)
+        inertia = ELEMENTS.write("inertia", {**NO_PRODUCTS, **moments})
+        return [ELEMENTS.write("inertial", BARE, inertia)]
+
+    def _inertial(self, m: Manipulator, link: Link, name: str) -> list[Element]:
         inertia = central_inertia(link, name, self._report)
         if inertia is None:
             self._bare += 1
-            return []
+            return self._bare_inertial(m)
         (xx, xy, xz), (_, yy, yz), (_, _, zz) = inertia.moments
         moments = {"ixx": xx, "iyy": yy, "izz": zz, "ixy": xy, "ixz": xz, "iyz": yz}
         return [
@@ -479,6 +492,7 @@ class _SdfWriter:
 
     def _closing(
         self,
+        m: Manipulator,
         loop: ClosedLoop,
         name: str,
         ends: tuple[str, ...],
@@ -489,10 +503,11 @@ class _SdfWriter:
         if isinstance(loop.loop, Closure):
             return [closure_element(loop, name, ends)]
         self._bare += 1
-        return rod_elements(loop, name, ends, names.derive, leg)
+        inside = self._bare_inertial(m)
+        return rod_elements(loop, name, ends, names.derive, leg=leg, inside=inside)
 
     def _closing_between(
-        self, loop: ClosedLoop, number: int, names: _SceneNames
+        self, m: Manipulator, loop: ClosedLoop, number: int, names: _SceneNames
     ) -> list[Element]:
         """Return the elements of a loop of the cell in the model of its first frame.
 
@@ -507,7 +522,9 @@ class _SdfWriter:
             return []
         name = names.new("between", str(number), wanted)
         own = names.known(a.partition("/")[2])
-        link, inner, _ = rod_elements(loop, name, (own, ends[1]), names.derive)
+        link, inner, _ = rod_elements(
+            loop, name, (own, ends[1]), names.derive, inside=self._bare_inertial(m)
+        )
         model = self._names.of("model", a.partition("/")[0])
         outer = f"{model}{SEPARATOR}{name}"
         *_, far = rod_elements(loop, outer, ends, self._names.derive)

@@ -246,7 +246,9 @@ def rod_elements(
     name: str,
     ends: Sequence[str],
     free: Callable[[str], str],
+    *,
     leg: str = "",
+    inside: Sequence[Element] = (),
 ) -> list[Element]:
     """Return the link of a rod, and the balls at its ends.
 
@@ -256,6 +258,7 @@ def rod_elements(
         ends: What the frames are called there, the first in the model of the link.
         free: Makes names of the model that are free.
         leg: The link that slides out of it; empty for one that does not telescope.
+        inside: What else is in its link.
     """
     rod = closed.loop
     assert isinstance(rod, Rod), "a rod"
@@ -266,7 +269,9 @@ def rod_elements(
         "as_": None if name == rod.name else rod.name,
         "rod": rod.length,
     }
-    link = ELEMENTS.write("link", fields, *pose_element(facing(along), ends[0]))
+    link = ELEMENTS.write(
+        "link", fields, *pose_element(facing(along), ends[0]), *inside
+    )
     inner = {"name": free(f"{name}_a"), "type": "ball"}
     outer = {"name": free(f"{name}_b"), "type": "ball"}
     at_end = [] if leg else pose_element(Pose.translation(0.0, 0.0, length))
