@@ -133,7 +133,9 @@ class _Reader:
         """Warn of bodies that move and have no mass, which MuJoCo refuses."""
         carried = [0.0 if each is None else each.mass for each in inertias]
         for k, body in enumerate(self._bodies):
-            masses = [each.element.attributes.get("mass") for each in body.of("inertial")]
+            masses = [
+                each.element.attributes.get("mass") for each in body.of("inertial")
+            ]
             if inertias[k] is None and masses == [str(NO_MASS)]:
                 carried[k] = NO_MASS  # as `write` has it where none is known
         moves = [bool(own) for own in self._trees.joints]

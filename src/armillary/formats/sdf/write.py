@@ -549,8 +549,11 @@ def _numbers(values: tuple[float, ...]) -> str:
 def _scope_names(m: Manipulator, joints: list[ExportedJoint]) -> _SceneNames:
     """Return the names of a model, in which joints, links and frames are together."""
     names = _SceneNames()
+    written = {m.links[m.base].name, *(joint.link.name for joint in joints)}
+    # Bare links that are part of a joint are not there: it may have their name.
     for link in m.links:
-        names.new("link", link.name)
+        if link.name in written:
+            names.new("link", link.name)
     for link in m.links:
         for frame in link.frames:
             names.new("frame", frame.name)
