@@ -24,6 +24,7 @@ from armillary.limits import SDF_ELEMENTS, SDF_FILES, Limit
 from armillary.model.coupling import Coupling
 from armillary.model.joint_dynamics import JointDynamics
 from armillary.model.limits import Limits
+from armillary.model.loops.loop import Closure
 from armillary.model.mount import Mount
 from armillary.model.workcell import DEFAULT_RULES, Workcell
 from armillary.spatial.pose import Pose
@@ -783,6 +784,7 @@ def test_joints_between_what_stands_close_loops_of_the_cell(models: Path):
     pin = q4.replace(">bar<", ">l::bar<").replace(">rocker<", ">r::rocker<")
     cell, _ = read(world(left + right + pin.format("")), str(models / "w.sdf"))
     (closure,) = cell.loops
+    assert isinstance(closure, Closure)
     assert (closure.a, closure.b) == ("l/q4_parent", "r/q4_child")
     assert (closure.rotation, closure.name) == ("xz", "q4")
     closed = arm.Cell(manipulators=cell.manipulators, loops=cell.loops)
@@ -791,6 +793,7 @@ def test_joints_between_what_stands_close_loops_of_the_cell(models: Path):
     limited = pin.format("<limit><lower>-1</lower><upper>1</upper></limit>")
     cell, _ = read(world(left + right + limited), str(models / "w.sdf"))
     (weld,) = cell.loops
+    assert isinstance(weld, Closure)
     assert (weld.a, weld.b, weld.rotation) == ("l/q4_end", "r/q4_child", "xyz")
     # A model that nothing else holds is one with that on which it stands.
     alone = right.replace(bolt, "")
