@@ -279,7 +279,7 @@ def test_other_programs_find_loops_closed_in_the_file(name: str):
     ) or name.endswith("between")
 
 
-def test_a_rod_that_is_none_is_read_as_a_link():
+def test_a_rod_without_balls_is_read_as_a_link():
     text, _ = write(CLOSED["delta"])
     broken = text.replace('type="ball"', 'type="fixed"', 1)
     report = Report()

@@ -242,7 +242,7 @@ def parts_of(
 ) -> list[SdfPart]:
     """Return the manipulators of a world, those of each model in turn.
 
-    Models that a moving joint of the world connects are one, unless both are held
+    Models that a moving joint of the world connects are one, unless both are fixed
     without it: then it closes a loop between them, as does a joint that says so. A
     fixed joint between models mounts one on the other.
     """
@@ -305,7 +305,7 @@ def _held(edges: Iterable[Edge], mounts: Iterable[Edge]) -> tuple[set[object], S
     edges: Those in models, and to the world.
     mounts: The fixed ones between models.
 
-    Returns the sets of links that are held, and the set of each link.
+    Returns the sets of links that are fixed, and the set of each link.
     """
     sets = Sets.of(edges)
     held = {sets.find(edge.child) for edge in edges if edge.parent is None}
