@@ -24,6 +24,7 @@ from armillary.limits import SDF_ELEMENTS, SDF_FILES, Limit
 from armillary.model.coupling import Coupling
 from armillary.model.joint_dynamics import JointDynamics
 from armillary.model.limits import Limits
+from armillary.model.loops.loop import Closure
 from armillary.model.mount import Mount
 from armillary.model.workcell import DEFAULT_RULES, Workcell
 from armillary.spatial.pose import Pose
@@ -770,6 +771,34 @@ def test_loops_may_lead_through_several_models(models: Path):
     cell, _ = read(world(bars + joints), str(models / "w.sdf"))
     (four_bar,) = cell.manipulators
     assert len(four_bar.loops) == 1 and len(four_bar.joint_names) == 1
+
+
+def test_joints_between_what_stands_close_loops_of_the_cell(models: Path):
+    """Models that a moving joint connects are one, unless each is held by itself."""
+    ground, crank, bar, rocker = re.findall("<link.*", FOUR_BAR)
+    q1, q2, q3, q4 = re.findall("<joint.*?</joint>", FOUR_BAR, re.DOTALL)
+    bolt = """<joint name="w" type="fixed"><parent>world</parent>
+    <child>ground</child></joint>"""
+    left = f'<model name="l">{ground}{crank}{bar}{bolt}{q1}{q2}</model>'
+    right = f'<model name="r">{ground}{rocker}{bolt}{q3}</model>'
+    pin = q4.replace(">bar<", ">l::bar<").replace(">rocker<", ">r::rocker<")
+    cell, _ = read(world(left + right + pin.format("")), str(models / "w.sdf"))
+    (closure,) = cell.loops
+    assert isinstance(closure, Closure)
+    assert (closure.a, closure.b) == ("l/q4_parent", "r/q4_child")
+    assert (closure.rotation, closure.name) == ("xz", "q4")
+    closed = arm.Cell(manipulators=cell.manipulators, loops=cell.loops)
+    assert closed.joint_names == ("l/q1",)
+    # One with limits keeps its coordinate.
+    limited = pin.format("<limit><lower>-1</lower><upper>1</upper></limit>")
+    cell, _ = read(world(left + right + limited), str(models / "w.sdf"))
+    (weld,) = cell.loops
+    assert isinstance(weld, Closure)
+    assert (weld.a, weld.b, weld.rotation) == ("l/q4_end", "r/q4_child", "xyz")
+    # A model that nothing else holds is one with that on which it stands.
+    alone = right.replace(bolt, "")
+    cell, _ = read(world(left + alone + pin.format("")), str(models / "w.sdf"))
+    assert len(cell.manipulators) == 1 and not cell.loops
 
 
 @pytest.mark.parametrize("uri", ["https://x.org/models/y", "../../etc", "/etc/passwd"])

@@ -201,6 +201,16 @@ def polytopes(count: int) -> list[tuple[LimitRows, np.ndarray, np.ndarray]]:
     return made
 
 
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_rows_of_any_size_are_limits(scale: float):
+    """A multiple of a row is the same row, though its square is no number."""
+    row = limit({"j2": scale, "j3": scale}, lower=-scale, upper=scale)
+    cell = arm.Cell(manipulators=[chain(coupled_limits=[row])])
+    inside, beyond = (cell.home.replace(q=[0.0, x, x]) for x in (0.4, 0.6))
+    assert cell.violations(inside) == ()
+    assert len(cell.violations(beyond)) == 1
+
+
 def test_room_is_that_of_another_solver():
     empty = 0
     for rows, low, high in polytopes(60):

@@ -75,6 +75,7 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
         motions: Its motions by name, and for formats that sample them timelines of
             programs.
         rate: Samples of them a second, where a format samples them.
+        folder: That the file is written into.
     """
 
     meshes: MeshSource | None = None
@@ -82,6 +83,7 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
         default_factory=dict[str, "Motion | Playable"]
     )
     rate: float | None = None
+    folder: str = ""
 
 
 class Format(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,6 +117,9 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
             robot is tested against itself.
         names_pairs: Whether files name the pairs that are not tested, so that those
             that touch at home are looked for before one is written.
+        refers_to_meshes: Whether meshes are named from the folder of the file, for
+            other programs: in another folder they have other names there. Files of
+            armillary's own keep theirs.
         takes_arguments: Whether the caller may give `arguments=`.
         takes_options: Whether `write` takes `WriteOptions`, too: the one file that it
             makes has the meshes in it.
@@ -135,5 +140,6 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
     size: Limit = FILE_SIZE
     tests_itself: bool = False
     names_pairs: bool = False
+    refers_to_meshes: bool = False
     takes_arguments: bool = False
     takes_options: bool = False

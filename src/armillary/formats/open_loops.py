@@ -16,11 +16,16 @@ MOST_SHOWN: Final = 4
 
 
 def report_open_loops(
-    cell: Workcell, report: Report, *, closed: Collection[str] = ()
+    cell: Workcell,
+    report: Report,
+    *,
+    closed: Collection[str] = (),
+    is_closed: bool = False,
 ) -> None:
     """Warn of loops that a file leaves open, and of the joints that they determined.
 
     closed: Names of the manipulators whose own loops the file holds.
+    is_closed: Whether it holds those of the cell.
     """
     for each in cell.manipulators:
         if each.loops and each.name not in closed:
@@ -30,7 +35,7 @@ def report_open_loops(
                 each.passive_names,
                 report,
             )
-    if cell.loops:
+    if cell.loops and not is_closed:
         own_joints = {
             f"{m.name}/{n}" for m in cell.manipulators for n in m.passive_names
         }

@@ -310,7 +310,11 @@ def save(
     folder, file_name = os.path.split(name)
     report = Report()
     held = _motions_for(chosen, motions, own_motions or {}, rate, report)
-    options = WriteOptions(meshes=meshes, motions=held, rate=rate)
+    options = WriteOptions(meshes=meshes, motions=held, rate=rate, folder=folder)
+    if chosen.refers_to_meshes and isinstance(meshes, MeshFiles):
+        from armillary.formats.mesh.references import with_moved_meshes
+
+        cell = with_moved_meshes(cell, folder, meshes, report, has_packages=True)
     if chosen.names_pairs:
         from armillary.collision.pairs import with_home_pairs
 
@@ -321,7 +325,10 @@ def save(
         files = {file_name: chosen.write(cell, report)}
     _check_losses(cell, chosen, report, lossless=lossless)
     for each, data in files.items():
-        write_bytes(os.path.join(folder, each), data)
+        path = os.path.join(folder, each)
+        if os.path.dirname(each) and os.path.isdir(folder or "."):
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+        write_bytes(path, data)
     return report
 
 

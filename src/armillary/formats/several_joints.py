@@ -54,6 +54,7 @@ class SplitJoint(msgspec.Struct, frozen=True, kw_only=True):
         limits: Of the coordinate.
         dynamics: About the coordinate.
         coupling: The joint that it follows, if any.
+        passive: Whether loops determine it.
     """
 
     name: str
@@ -61,6 +62,7 @@ class SplitJoint(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits = UNLIMITED
     dynamics: JointDynamics = NO_DYNAMICS
     coupling: Coupling | None = None
+    passive: bool = False
 
 
 def placed(origin: Pose, joints: Iterable[Joint]) -> list[Joint]:
@@ -95,6 +97,7 @@ def links_behind(
                 limits=step.limits,
                 dynamics=step.dynamics,
                 coupling=step.coupling,
+                passive=step.passive,
             )
         )
         parent = link.name

@@ -86,8 +86,12 @@ def middle_of(A: Array, b: Array) -> Middle:
         A: Shape (m, n); no row is 0.
         b: Shape (m,), finite.
     """
-    lengths = np.linalg.norm(A, axis=1)
-    unit, ends = A / lengths[:, None], b / lengths
+    # Squares of numbers such as 1e200 are too large, those of 1e-200 are zero.
+    largest = np.abs(A).max(axis=1)
+    with np.errstate(over="ignore"):  # infinitely far: b is there, too
+        scaled, far = A / largest[:, None], b / largest
+    lengths = np.linalg.norm(scaled, axis=1)
+    unit, ends = scaled / lengths[:, None], far / lengths
     # From x = 0 and the r, maybe below 0, with which 0 meets all rows.
     least = min(float(ends.min(initial=LARGEST)), LARGEST)
     rows = np.column_stack([unit, np.ones(len(unit))])

@@ -34,4 +34,5 @@ FORMAT: Final = Format(
     sniff=lambda data: any(mark in data for mark in MARKS),
     read=later("actin.cell", "read"),
     write=later("actin.cell", "write"),
+    refers_to_meshes=True,
 )

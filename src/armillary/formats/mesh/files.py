@@ -180,6 +180,11 @@ class MeshFiles:
             return (MeshPart(surface.triangles().scaled(mesh.scale), mesh.colour),)
         return tuple(part.scaled(mesh.scale) for part in surface.parts())
 
+    def located(self, reference: str) -> Path | None:
+        """Return the file that a reference names; None if it may not be read."""
+        path = self._roots.find(reference, base=self._base, place=Place())
+        return None if isinstance(path, Diagnostic) else path.resolve()
+
     def files(self, mesh: Mesh) -> list[MeshFile]:
         """Return all files of a mesh, its own first: materials, images, layers.
 

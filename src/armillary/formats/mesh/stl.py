@@ -18,7 +18,7 @@ from armillary.model.geometry.triangles import Triangles
 from armillary.model.shape import LARGEST
 from armillary.model.shapes.mesh import MeshPart
 
-__all__ = ["coarse_stl", "read_stl"]
+__all__ = ["coarse_stl", "read_stl", "stl_bytes"]
 
 START: Final = 84
 TRIANGLE: Final = np.dtype(
@@ -31,6 +31,16 @@ KEYWORDS: Final = (
 )
 FACET: Final = np.array(KEYWORDS, dtype=object)
 NAMES: Final = re.compile(rb"^[ \t]*(?:end[ \t]*)?solid\b.*$", re.MULTILINE)
+
+
+def stl_bytes(corners: npt.NDArray[np.float64]) -> bytes:
+    """Return the binary STL of triangles, without normals, which readers find.
+
+    corners: Of each triangle [m], shape (m, 3, 3).
+    """
+    rows = np.zeros(len(corners), TRIANGLE)
+    rows["corners"] = corners
+    return bytes(START - 4) + len(rows).to_bytes(4, "little") + rows.tobytes()
 
 
 def read_stl(data: bytes, surface: MeshSurface) -> None:

@@ -27,5 +27,6 @@ FORMAT: Final = Format(
     sniff=lambda data: first_tag(data) in ("mujoco", "mujocoinclude"),
     read=later("mjcf.read", "read"),
     write=later("mjcf.write", "write"),
+    write_files=later("mjcf.write", "write_files"),
     names_pairs=True,
 )

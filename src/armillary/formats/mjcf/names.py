@@ -64,7 +64,8 @@ class WrittenNames:
         if number == self.single:
             manipulator = self._cell.manipulators[number]
             base = manipulator.links[manipulator.base].name
-            if SEPARATOR not in base:
+            # A body cannot be called `world`, as the roots of many robots of ROS are.
+            if SEPARATOR not in base and WORLD not in manipulator.index:
                 return ""
         return f"{self._cell.manipulators[number].name}{SEPARATOR}"
 

@@ -27,7 +27,7 @@ from armillary.formats.mjcf.equality import (
     couples,
     find_loops,
 )
-from armillary.formats.mjcf.inertias import LEAST, Inertias
+from armillary.formats.mjcf.inertias import LEAST, NO_MASS, Inertias
 from armillary.formats.mjcf.joints import FREE, JOINT
 from armillary.formats.mjcf.kept import SETTINGS, kept, renamed_references, rest
 from armillary.formats.mjcf.keys import HOME, START, as_in_the_file, read_keys
@@ -132,6 +132,12 @@ class _Reader:
     def warn_of_massless(self, inertias: Sequence[Any]) -> None:
         """Warn of bodies that move and have no mass, which MuJoCo refuses."""
         carried = [0.0 if each is None else each.mass for each in inertias]
+        for k, body in enumerate(self._bodies):
+            masses = [
+                each.element.attributes.get("mass") for each in body.of("inertial")
+            ]
+            if inertias[k] is None and masses == [str(NO_MASS)]:
+                carried[k] = NO_MASS  # as `write` has it where none is known
         moves = [bool(own) for own in self._trees.joints]
         for k in range(len(self._bodies) - 1, 0, -1):
             parent = self._bodies[k].parent

@@ -13,12 +13,15 @@ import numpy as np
 from armillary.errors import quote
 from armillary.formats.diagnostic import NOWHERE, Report
 from armillary.formats.features import ALL, FEATURES, Held, fields_of, report_losses
+from armillary.formats.format import WriteOptions
 from armillary.formats.joint_axis import (
     HELD_BY_LINES,
     JointAxis,
     joint_axis_of,
     lost_joints,
 )
+from armillary.formats.mesh.files import MeshFiles
+from armillary.formats.mesh.references import with_meshes_of, with_moved_meshes
 from armillary.formats.mjcf.document import COMPILER
 from armillary.formats.mjcf.inertias import LEAST, NO_MASS, NO_MOMENT
 from armillary.formats.mjcf.joints import JOINT
@@ -28,7 +31,7 @@ from armillary.formats.mjcf.poses import pose_attributes
 from armillary.formats.mjcf.rules import DefaultPairs, is_pivot
 from armillary.formats.mjcf.trees import BASE, ENVIRONMENT
 from armillary.formats.mjcf.write_sections import SectionWriter
-from armillary.formats.mjcf.write_shapes import TYPES, GeomWriter
+from armillary.formats.mjcf.write_shapes import READ_BY_MUJOCO, TYPES, GeomWriter
 from armillary.formats.planar_loops import with_pins
 from armillary.formats.xml import Element, tag, to_text
 from armillary.formats.xml.write import Value
@@ -45,7 +48,7 @@ from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import ZERO, Vector3, apply
 
-__all__ = ["held_features", "write"]
+__all__ = ["held_features", "write", "write_files"]
 
 UNBOUNDED: Final = 1e9
 """The number that is written for an infinite limit where the other one is finite."""
@@ -100,6 +103,30 @@ def write(cell: Workcell, report: Report) -> bytes:
     root = _MjcfExport(with_pins(cell, turns=False), report).root()
     report.raise_if_errors()
     return to_text(root).encode()
+
+
+def write_files(
+    cell: Workcell, name: str, options: WriteOptions, report: Report
+) -> dict[str, bytes]:
+    """Return the MJCF of a cell, and the meshes that MuJoCo cannot read as STL.
+
+    It knows no packages: the files of meshes take the places of references to them.
+    """
+    files: dict[str, bytes] = {}
+    if isinstance(options.meshes, MeshFiles):
+        folder = f"{name.split('.', maxsplit=1)[0]}_meshes"
+        cell, files = with_meshes_of(
+            READ_BY_MUJOCO, cell, folder, options.meshes, report
+        )
+        cell = with_moved_meshes(
+            cell,
+            options.folder,
+            options.meshes,
+            report,
+            has_packages=False,
+            new=files,
+        )
+    return {**files, name: write(cell, report)}
 
 
 class _MjcfExport:

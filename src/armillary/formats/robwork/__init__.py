@@ -32,4 +32,5 @@ FORMAT: Final = Format(
     write=later("robwork.write", "write"),
     write_files=later("robwork.write", "write_files"),
     names_pairs=True,
+    refers_to_meshes=True,
 )

@@ -38,4 +38,5 @@ FORMAT: Final = Format(
     sniff=lambda data: first_tag(data) in {"sdf", "gazebo"},
     read=later("sdf.read", "read"),
     write=later("sdf.write", "write"),
+    refers_to_meshes=True,
 )

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from armillary.errors import quote
-from armillary.formats.diagnostic import Report
+from armillary.errors import ModelError, quote
+from armillary.formats.diagnostic import Place, Report
 from armillary.formats.names import FreeNames
 from armillary.formats.sdf.graph import Edge, SdfPart, parts_of, read_tops
-from armillary.formats.sdf.parts import PartBuilder
+from armillary.formats.sdf.parts import OPEN, PartBuilder
+from armillary.formats.sdf.rods import FoundRod, take_rods
 from armillary.formats.sdf.scopes import Frames, Scope, SdfNode
 from armillary.model.frame import Frame
 from armillary.model.link import Link
 from armillary.model.link_pattern import links_of
+from armillary.model.loops.loop import Closure, Rod
 from armillary.model.manipulator import Manipulator
 from armillary.model.mount import WORLD, Mount
 from armillary.model.rules import Rules
@@ -45,7 +47,9 @@ class SdfCellBuilder:
             FormatError: With all diagnostics, if there are errors.
         """
         report = self._report
-        parts = parts_of(self._world, read_tops(self._world), self._frames, report)
+        tops = read_tops(self._world)
+        rods = take_rods(self._world, tops, report)
+        parts = parts_of(self._world, tops, self._frames, report)
         report.raise_if_errors()
         named = [(part, self._part_name(part)) for part in parts]
         made = [PartBuilder(p, n, self._frames, report) for p, n in named]
@@ -55,6 +59,9 @@ class SdfCellBuilder:
                 self._places[node] = f"{builder.name}/{place}"
                 if is_fixture:
                     self._fixtures.add(node)
+        for builder in made:
+            builder.read_joints()
+        loops = self._loops_between(made, rods)
         manipulators = [builder.manipulator() for builder in made]
         for builder in made:
             self._mount(builder)
@@ -66,7 +73,50 @@ class SdfCellBuilder:
             report.error(self._world.place, "no-model", message)
             report.raise_if_errors()
         cell = Workcell(name=name, manipulators=tuple(kept), mounts=tuple(self._mounts))
-        return cell.replace(rules=self._rules(named, cell))
+        cell = cell.replace(rules=self._rules(named, cell))
+        return self._closed(cell, loops)
+
+    def _loops_between(
+        self, made: Sequence[PartBuilder], rods: Sequence[FoundRod]
+    ) -> list[tuple[Place, Closure | Rod]]:
+        """Return the loops between parts; give each part its own rods."""
+        of = {node: (each, name) for each in made for node, name in each.places()}
+        found: list[tuple[Place, Closure | Rod]] = []
+        for rod in rods:
+            if not {rod.a, rod.b} <= of.keys():
+                view = self._report.tolerating("it is left out")
+                message = f"rod {quote(rod.name)} is not between links of models"
+                view.error(rod.place, "bad-loop", message)
+                continue
+            (builder, a), (other, b) = of[rod.a], of[rod.b]
+            if builder is other:
+                builder.add_rod(rod, a, b)
+            else:
+                ends = f"{builder.name}/{a}", f"{other.name}/{b}"
+                found.append((rod.place, builder.rod(rod, *ends)))
+        for builder in made:
+            for edge in builder.part.outer:
+                other, _ = of[edge.child]
+                closure = builder.closure_with(edge, other)
+                if closure is not None and edge.node is not None:
+                    found.append((edge.node.place, closure))
+        return sorted(found, key=lambda each: (each[0].line, each[0].column))
+
+    def _closed(
+        self, cell: Workcell, loops: Sequence[tuple[Place, Closure | Rod]]
+    ) -> Workcell:
+        """Return a cell with loops between its manipulators."""
+        if not loops:
+            return cell
+        try:
+            closed = cell.replace(loops=tuple(loop for _, loop in loops))
+            _ = closed.joints.system  # which raises if they cannot be closed
+        except ModelError as error:
+            message = f"{self._world.label}: {error}".removesuffix(".")
+            self._report.guessing(OPEN).error(loops[0][0], "bad-loop", message)
+            self._report.raise_if_errors()
+            return cell
+        return closed
 
     def _is_incomplete(self) -> bool:
         """Return whether a model is missing in the world, or in one of its models."""

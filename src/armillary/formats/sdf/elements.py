@@ -28,6 +28,8 @@ from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import EYE, without_negative_zeros
 
 __all__ = [
+    "BARE",
+    "BARE_MOMENT",
     "BOOL",
     "ELEMENTS",
     "NAMESPACE",
@@ -43,6 +45,11 @@ __all__ = [
 NAMESPACE: Final = "https://armillary.dev/sdf"
 NAME_IN_CELL: Final = "armillary:name"
 """The attribute with the name in a cell, where SDF cannot have it."""
+
+BARE: Final = {"mass": 1e-9, "bare": True}
+BARE_MOMENT: Final = 1e-12
+"""What a link without inertia is written with beside others that have one [kg m^2]:
+programs take 1 kg for a link that says nothing."""
 
 UNLIMITED: Final = 1e16
 """From here on a limit means that there is none."""
@@ -97,6 +104,7 @@ ELEMENTS: Final = Elements[Report](
         Row("canonical_link", TEXT, default=""),
         Row("placement_frame", TEXT, default=""),
         _AS,
+        Row("armillary:posture", TEXT, "posture", default=""),
         _child("static", BOOL, default=None),
         _child("self_collide", BOOL, default=None),
     ),
@@ -117,10 +125,18 @@ ELEMENTS: Final = Elements[Report](
         has_text=True,
     ),
     # Links
-    ElementTable("link", _NAME, _AS, _child("self_collide", BOOL, default=None)),
+    ElementTable(
+        "link",
+        _NAME,
+        _AS,
+        Row("armillary:rod", NUMBER, "rod", default=None),
+        Row("armillary:on", TEXT, "on", default=""),
+        _child("self_collide", BOOL, default=None),
+    ),
     ElementTable(
         "inertial",
         Row("auto", BOOL, default=False),
+        Row("armillary:bare", BOOL, "bare", default=False),
         _child("mass", NUMBER, default=1.0, always=True),
         _child("density", NUMBER, default=None),
     ),
@@ -177,6 +193,8 @@ ELEMENTS: Final = Elements[Report](
         _NAME,
         Row("type", TEXT),
         _AS,
+        Row("armillary:position", TEXT, "position", default=None),
+        Row("armillary:rotation", TEXT, "rotation", default=None),
         _child("parent", TEXT),
         _child("child", TEXT),
         _child("drake:rotor_inertia", NUMBER, "motor_inertia", default=0.0),
@@ -187,7 +205,12 @@ ELEMENTS: Final = Elements[Report](
         _child("screw_thread_pitch", NUMBER, default=None),
     ),
     *(
-        ElementTable(name, _child("use_parent_model_frame", BOOL, default=None))
+        ElementTable(
+            name,
+            Row("armillary:at", NUMBER, "at", default=0.0),
+            Row("armillary:passive", BOOL, "passive", default=False),
+            _child("use_parent_model_frame", BOOL, default=None),
+        )
         for name in ("axis", "axis2")
     ),
     ElementTable("xyz", Row("expressed_in", TEXT, default=""), has_text=True),

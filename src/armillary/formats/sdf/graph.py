@@ -42,6 +42,11 @@ class Edge:
         """Return whether it does not move."""
         return self.type == FIXED
 
+    @property
+    def is_closure(self) -> bool:
+        """Return whether it says that it closes a loop."""
+        return self.joint is not None and self.joint.held is not None
+
 
 @dataclass(slots=True, eq=False)
 class Top:
@@ -169,6 +174,7 @@ class SdfPart:
         tree: The joints of the tree, each with whether it is reversed, by the link that
             it carries.
         loops: The joints that close loops.
+        outer: Those that close loops with other parts, whose parents are in this one.
     """
 
     tops: list[Top]
@@ -179,6 +185,7 @@ class SdfPart:
         default_factory=dict[SdfNode, tuple[Edge, bool]]
     )
     loops: list[Edge] = field(default_factory=list[Edge])
+    outer: list[Edge] = field(default_factory=list[Edge])
 
     def drop_rigid_loops(self, report: Report) -> None:
         """Leave out joints between links that fixed joints connect already."""
@@ -207,7 +214,17 @@ class Sets:
     def __init__(self) -> None:
         self._of: dict[object, object] = {}
 
+    @classmethod
+    def of(cls, edges: Iterable[Edge]) -> Sets:
+        """Return the sets of links that edges join."""
+        sets = cls()
+        for edge in edges:
+            if edge.parent is not None:
+                sets.join(edge.parent, edge.child)
+        return sets
+
     def find(self, item: object) -> object:
+        """Return what stands for the set of an item."""
         root = item
         while (above := self._of.get(root, root)) is not root:
             root = above
@@ -216,6 +233,7 @@ class Sets:
         return root
 
     def join(self, a: object, b: object) -> None:
+        """Make the sets of two items one."""
         self._of[self.find(b)] = self.find(a)
 
 
@@ -224,26 +242,27 @@ def parts_of(
 ) -> list[SdfPart]:
     """Return the manipulators of a world, those of each model in turn.
 
-    Models that a moving joint of the world connects are one; a fixed joint between
-    models mounts one on the other.
+    Models that a moving joint of the world connects are one, unless both are fixed
+    without it: then it closes a loop between them, as does a joint that says so. A
+    fixed joint between models mounts one on the other.
     """
     reader = EdgeReader(tops, frames, report)
     within = [e for top in tops for n in top.joints if (e := reader.edge(n))]
     between = [e for n in world.of_kind("joint") if (e := reader.edge(n))]
     owner = {link: top for top in tops for link in top.links}
-    sets, edges, mounts = Sets(), list(within), list[Edge]()
-    for edge in between:
-        is_outside = (
-            edge.parent is not None and owner[edge.parent] is not owner[edge.child]
-        )
-        if is_outside and edge.is_fixed:
-            mounts.append(edge)
-        else:
-            edges.append(edge)
+    outside = [e for e in between if e.parent and owner[e.parent] is not owner[e.child]]
+    edges = [*within, *(e for e in between if e not in outside)]
     edges += _static_edges(tops, within, world, frames)
-    for edge in edges:
-        if edge.parent is not None:
-            sets.join(edge.parent, edge.child)
+    mounts = [e for e in outside if e.is_fixed and not e.is_closure]
+    held, own = _held(edges, mounts)
+    outer: list[Edge] = []
+    for edge in outside:
+        a, b = own.find(edge.parent), own.find(edge.child)
+        if edge.is_closure or (not edge.is_fixed and a is not b and {a, b} <= held):
+            outer.append(edge)
+        elif not edge.is_fixed:
+            edges.append(edge)
+    sets = Sets.of(edges)
     anchored = {sets.find(e.child) for e in edges if e.parent is None}
     standing = Sets()
     on: dict[object, Edge] = {}
@@ -260,7 +279,7 @@ def parts_of(
             on[edge.child] = edge
             anchored.add(b)
         standing.join(a, b)
-    for number, edge in enumerate(edges):
+    for number, edge in enumerate((*edges, *outer)):
         edge.number = number
     parts = _parts(tops, edges, sets, owner)
     by_link: dict[SdfNode | None, list[Edge]] = {}
@@ -272,7 +291,36 @@ def parts_of(
         _root(part, by_link, on, world, frames)
         _grow(part, by_link)
         part.drop_rigid_loops(report)
+    of = {link: part for part in parts for link in part.links}
+    for edge in outer:
+        assert edge.parent is not None, "it is between models"
+        part = of[edge.parent]
+        (part.loops if part is of[edge.child] else part.outer).append(edge)
     return parts
+
+
+def _held(edges: Iterable[Edge], mounts: Iterable[Edge]) -> tuple[set[object], Sets]:
+    """Return what the world holds, without joints between models that move.
+
+    edges: Those in models, and to the world.
+    mounts: The fixed ones between models.
+
+    Returns the sets of links that are fixed, and the set of each link.
+    """
+    sets = Sets.of(edges)
+    held = {sets.find(edge.child) for edge in edges if edge.parent is None}
+    carried: dict[object, list[object]] = {}
+    for edge in mounts:
+        assert edge.parent is not None, "it is between models"
+        a, b = sets.find(edge.parent), sets.find(edge.child)
+        carried.setdefault(a, []).append(b)
+    pending = list(held)
+    while pending:
+        for each in carried.get(pending.pop(), ()):
+            if each not in held:
+                held.add(each)
+                pending.append(each)
+    return held, sets
 
 
 def _static_edges(
@@ -355,13 +403,18 @@ def _grow(part: SdfPart, by_link: dict[SdfNode | None, list[Edge]]) -> None:
     used: set[Edge] = set()
     first: dict[SdfNode, Edge] = {}
     for link in part.links:
-        carrying = [e for e in by_link.get(link, ()) if e.child is link]
+        carrying = [
+            e for e in by_link.get(link, ()) if e.child is link and not e.is_closure
+        ]
         if carrying:
             first[link] = min(carrying, key=lambda e: e.number)
     queues: tuple[deque[Edge], ...] = (deque(), deque(), deque())
+    closures: dict[int, Edge] = {}
 
     def add(edge: Edge, link: SdfNode | None) -> None:
-        if edge.parent is not link:
+        if edge.is_closure:
+            closures[edge.number] = edge
+        elif edge.parent is not link:
             queues[2].append(edge)
         else:
             queues[first[edge.child] is not edge].append(edge)
@@ -394,3 +447,4 @@ def _grow(part: SdfPart, by_link: dict[SdfNode | None, list[Edge]]) -> None:
         seen.add(target)
         part.tree[target] = (edge, is_reversed)
         visit(target)
+    part.loops += (closures[number] for number in sorted(closures))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
@@ -23,20 +23,31 @@ from armillary.model.manipulator import Manipulator
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import Vector3, dot
 
-__all__ = ["ExportedJoint", "ExportedStep", "exported_joints"]
+__all__ = ["LEG", "ExportedJoint", "ExportedStep", "exported_joints"]
 
 ORTHOGONAL: Final = 1e-12
+LEG: Final = "leg"
+"""The type of a coordinate that is written as the slide of a rod that telescopes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedStep:
-    """One axis of a joint, and its coordinate."""
+    """One axis of a joint, and its coordinate.
+
+    Attributes:
+        name: Of the coordinate.
+        axis: About or along which it moves.
+        limits, dynamics, coupling, passive: As the link has them.
+        at: Where the coordinate is in the file [m or rad].
+    """
 
     name: str
     axis: Vector3
     limits: Limits
     dynamics: JointDynamics
     coupling: Coupling | None
+    passive: bool = False
+    at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +59,7 @@ class ExportedJoint:
         type: In SDF.
         parent: Name of the link that carries the other.
         link: The one that is carried.
-        pose: Of a fixed joint's link in its parent.
+        in_parent: The pose of the link in its parent, in the file.
         axis: Of any other joint: what is before and after its motion.
         steps: Its axes; none of a ball.
         pitch: Of a screw [m/rad].
@@ -58,18 +69,25 @@ class ExportedJoint:
     type: str
     parent: str
     link: Link
-    pose: Pose = IDENTITY
+    in_parent: Pose = IDENTITY
     axis: JointAxis | None = None
     steps: Sequence[ExportedStep] = ()
     pitch: float = 0.0
 
 
 def exported_joints(
-    m: Manipulator, report: Report, *, needed: Collection[str] = ()
+    m: Manipulator,
+    report: Report,
+    *,
+    needed: Collection[str] = (),
+    at: Mapping[str, float],
+    legs: Mapping[str, float],
 ) -> list[ExportedJoint]:
     """Return the joints of a manipulator, depth first.
 
     needed: Links that something refers to, which must be in the file.
+    at: Where coordinates are in the file, by name; at zero where it does not say.
+    legs: The lengths of rods in the file, by the coordinates that they take.
 
     What reading makes of one joint is one joint again: a ball, two axes, or a line
     beside a link, with bare links between them.
@@ -82,13 +100,19 @@ def exported_joints(
         link = m.links[k]
         if link.parent is None or link.name in inside:
             continue
+        if link.coordinate in legs:
+            joints.append(_leg(link, at.get(link.coordinate, 0.0), legs))
+            continue
         chain = _bare_chain(m, k, {*needed, *loop_ends})
-        is_whole = not any(each.coordinate in lost for each in chain)
+        names = [each.coordinate for each in chain]
+        is_whole = not any(name in lost or at.get(name) for name in names)
         joint = _several(chain) if is_whole else None
         if joint is not None:
             inside |= {each.name for each in chain}
         else:
-            joint = _single(link, report, lost.get(link.coordinate))
+            joint = _single(
+                link, report, lost.get(link.coordinate), at.get(link.coordinate)
+            )
         joints.append(joint)
     return joints
 
@@ -109,7 +133,7 @@ def _is_bare(link: Link) -> bool:
     bare = Link(name=link.name, parent=link.parent, joint=link.joint)
     kept = {
         name: getattr(link, name)
-        for name in ("joint_name", "limits", "dynamics", "coupling")
+        for name in ("joint_name", "limits", "dynamics", "coupling", "passive")
     }
     is_so = msgspec.structs.replace(bare, **kept) == link
     return is_so and link.coordinate == link.name
@@ -142,8 +166,8 @@ def _several(chain: Sequence[Link]) -> ExportedJoint | None:
     ends = [link.coordinate for link in chain]
     if len(chain) == 3 and ends == [f"{name}_{end}" for end in BALL]:
         is_ball = all(
-            (link.limits, link.dynamics, link.coupling)
-            == (UNLIMITED, NO_DYNAMICS, None)
+            (link.limits, link.dynamics, link.coupling, link.passive)
+            == (UNLIMITED, NO_DYNAMICS, None, False)
             for link in chain
         ) and [Revolute(axis=a.axis) for a in turns] == [*BALL.values()]
         if is_ball:
@@ -170,18 +194,36 @@ def _joint(
         type=kind,
         parent=first.parent or "",
         link=last,
+        in_parent=axis.before @ axis.after,
         axis=axis,
         steps=steps,
     )
 
 
-def _single(link: Link, report: Report, rest: float | None) -> ExportedJoint:
+def _leg(link: Link, at: float, legs: Mapping[str, float]) -> ExportedJoint:
+    """Return the slide that takes the coordinate of a rod that telescopes."""
+    axis = (0.0, 0.0, 1.0)
+    return ExportedJoint(
+        name=link.coordinate,
+        type=LEG,
+        parent=link.parent or "",
+        link=link,
+        in_parent=Pose.translation(0.0, 0.0, legs[link.coordinate]),
+        steps=[_step(link, axis, at)],
+    )
+
+
+def _single(
+    link: Link, report: Report, rest: float | None, at: float | None
+) -> ExportedJoint:
     """Return the joint of one link.
 
     rest: Where it is fixed, if SDF does not have it [m or rad].
+    at: Where it is in the file, if not at zero [m or rad].
     """
     name, parent = link.coordinate, link.parent or ""
     if rest is not None:
+        rest = rest if at is None else at
         report.warning(
             NOWHERE,
             "lost-joint",
@@ -190,14 +232,14 @@ def _single(link: Link, report: Report, rest: float | None) -> ExportedJoint:
         )
         pose = link.joint.precursor if link.inputs else link.joint.transform(rest)
         return ExportedJoint(
-            name=name, type="fixed", parent=parent, link=link, pose=pose
+            name=name, type="fixed", parent=parent, link=link, in_parent=pose
         )
     if not link.moves:
         if link.limits != UNLIMITED:
             report.unsupported.add("a limit of a fixed joint")
         pose = link.joint.precursor
         return ExportedJoint(
-            name=name, type="fixed", parent=parent, link=link, pose=pose
+            name=name, type="fixed", parent=parent, link=link, in_parent=pose
         )
     if type(link.joint) is Screw:
         assert isinstance(link.joint, Screw), "it is its type"
@@ -207,8 +249,9 @@ def _single(link: Link, report: Report, rest: float | None) -> ExportedJoint:
             type="screw",
             parent=parent,
             link=link,
+            in_parent=screw.transform(at or 0.0),
             axis=JointAxis(slides=False, axis=screw.axis, before=screw.precursor),
-            steps=[_step(link, screw.axis)],
+            steps=[_step(link, screw.axis, at or 0.0)],
             pitch=screw.pitch,
         )
     axis = joint_axis_of(link.joint)
@@ -220,7 +263,9 @@ def _single(link: Link, report: Report, rest: float | None) -> ExportedJoint:
             f"joint {quote(name)} turns about a line beside its link; reading puts a "
             "link between",
         )
-    return _joint(name, _type(axis, link), link, link, axis, [_step(link, axis.axis)])
+    kind, steps = _type(axis, link), [_step(link, axis.axis, at or 0.0)]
+    joint = _joint(name, kind, link, link, axis, steps)
+    return replace(joint, in_parent=link.joint.transform(at)) if at else joint
 
 
 def _type(axis: JointAxis, link: Link) -> str:
@@ -231,11 +276,13 @@ def _type(axis: JointAxis, link: Link) -> str:
     return "continuous" if is_free else "revolute"
 
 
-def _step(link: Link, axis: Vector3) -> ExportedStep:
+def _step(link: Link, axis: Vector3, at: float = 0.0) -> ExportedStep:
     return ExportedStep(
         name=link.coordinate,
         axis=axis,
         limits=link.limits,
         dynamics=link.dynamics,
         coupling=link.coupling,
+        passive=link.passive,
+        at=at,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import msgspec
@@ -20,14 +20,17 @@ from armillary.formats.type_names import known_type
 from armillary.formats.xml import Element
 from armillary.model.joint import Joint
 from armillary.model.joint_dynamics import NO_DYNAMICS, JointDynamics
+from armillary.model.joints.coordinate import LengthCoordinate
 from armillary.model.joints.prismatic import Prismatic
 from armillary.model.joints.revolute import Revolute
 from armillary.model.joints.screw import Screw
 from armillary.model.limits import INFINITE, UNLIMITED, Limits
+from armillary.model.loops.loop import Closure
 from armillary.spatial.vector import Vector3
 
 __all__ = [
     "AXES",
+    "COORDINATE",
     "GEARBOX",
     "SEVERAL",
     "AxisElement",
@@ -41,6 +44,8 @@ ONE: Final = ("revolute", "continuous", "prismatic", "screw")
 TWO: Final = ("universal", "revolute2")
 GEARBOX: Final = "gearbox"
 SEVERAL: Final = (*TWO, "ball")
+COORDINATE: Final = "coordinate"
+"""The type of the slide of a rod that telescopes: its link moves nothing by itself."""
 TYPES: Final = (*ONE, *SEVERAL, "fixed", GEARBOX)
 TURN: Final = 2.0 * math.pi
 LEADER_AXES: Final = {"axis": 0, "axis2": 1}
@@ -56,6 +61,8 @@ class AxisElement:
         limits: Of the coordinate.
         dynamics: Of the coordinate.
         mimic: What it follows: `of`, `axis`, `multiplier` and `offset`.
+        at: Where the coordinate is in the file [m or rad].
+        passive: Whether loops determine it.
         places: Locations of it and of its mimic.
     """
 
@@ -64,6 +71,8 @@ class AxisElement:
     limits: Limits = UNLIMITED
     dynamics: JointDynamics = NO_DYNAMICS
     mimic: dict[str, Any] | None = None
+    at: float = 0.0
+    passive: bool = False
     places: dict[str, Place]
 
 
@@ -79,6 +88,7 @@ class SdfJoint:
         axes: As many as the type has.
         pitch: Of a screw [m/rad].
         gear: Of a gearbox: ratio and reference body.
+        held: The directions and turns in which its ends coincide, if it is a closure.
     """
 
     element: Element
@@ -88,6 +98,7 @@ class SdfJoint:
     axes: Sequence[AxisElement] = ()
     pitch: float = 0.0
     gear: tuple[float, str] = (1.0, "")
+    held: tuple[str, str] | None = None
 
 
 def read_joint(element: Element, version: Version, report: Report) -> SdfJoint | None:
@@ -117,7 +128,25 @@ def read_joint(element: Element, version: Version, report: Report) -> SdfJoint |
         axes=axes,
         pitch=_pitch(element, fields, report) if type_ == "screw" else 0.0,
         gear=(fields["gearbox_ratio"], fields["gearbox_reference_body"]),
+        held=_held(element, fields, report),
     )
+
+
+def _held(
+    joint: Element, fields: dict[str, Any], report: Report
+) -> tuple[str, str] | None:
+    """Return in which directions and turns the ends of a joint coincide, if it says."""
+    if fields["position"] is None:
+        return None
+    held = fields["position"], fields["rotation"] or ""
+    try:
+        Closure("a", "b", *held)
+    except ModelError as error:
+        message = f"{joint.label}: {str(error).removesuffix('.')}"
+        view = report.tolerating("it is read as any other joint")
+        view.error(joint.place, "bad-loop", message)
+        return None
+    return held
 
 
 def _pitch(joint: Element, fields: dict[str, Any], report: Report) -> float:
@@ -151,7 +180,8 @@ def _axis(
         view.error(joint.place, "missing-element", message)
         return AxisElement(places={"axis": joint.place})
     what = f"<{name}> of {joint.label}"
-    in_model = ELEMENTS.read(element, report)["use_parent_model_frame"]
+    fields = ELEMENTS.read(element, report)
+    in_model, at = fields["use_parent_model_frame"], fields["at"] or 0.0
     if version < (1, 5):
         in_model = True
     xyz, expressed_in = _direction(element, what, report)
@@ -161,10 +191,21 @@ def _axis(
     return AxisElement(
         xyz=xyz,
         expressed_in=expressed_in,
-        limits=_limits(element, what, type_, report),
-        dynamics=_dynamics(element, what, report),
+        limits=_from(at, _limits(element, what, type_, report)),
+        at=at,
+        passive=bool(fields["passive"]),
+        dynamics=_dynamics(element, what, at, report),
         mimic=mimic,
         places={"axis": element.place, "mimic": place},
+    )
+
+
+def _from(at: float, limits: Limits) -> Limits:
+    """Return limits that count from where a coordinate is in the file."""
+    if not at:
+        return limits
+    return msgspec.structs.replace(
+        limits, lower=limits.lower + at, upper=limits.upper + at
     )
 
 
@@ -217,7 +258,7 @@ def _limits(axis: Element, what: str, type_: str, report: Report) -> Limits:
         return UNLIMITED
 
 
-def _dynamics(axis: Element, what: str, report: Report) -> JointDynamics:
+def _dynamics(axis: Element, what: str, at: float, report: Report) -> JointDynamics:
     element = axis.first_child("dynamics", report)
     if element is None:
         return NO_DYNAMICS
@@ -225,6 +266,8 @@ def _dynamics(axis: Element, what: str, report: Report) -> JointDynamics:
     fields = {
         k: v for k, v in ELEMENTS.read(element, tolerant).items() if v is not None
     }
+    if at and fields.get("stiffness"):
+        fields["rest"] = fields.get("rest", 0.0) + at
     try:
         return JointDynamics(**fields)
     except ModelError as error:
@@ -244,14 +287,7 @@ def _with_motor(
         view = report.tolerating("it is left out")
         view.error(joint.place, "bad-jointdynamics", message)
         return axis
-    return AxisElement(
-        xyz=axis.xyz,
-        expressed_in=axis.expressed_in,
-        limits=axis.limits,
-        dynamics=dynamics,
-        mimic=axis.mimic,
-        places=axis.places,
-    )
+    return replace(axis, dynamics=dynamics)
 
 
 def _mimic(axis: Element, report: Report) -> tuple[dict[str, Any] | None, Place]:
@@ -288,6 +324,8 @@ def motions(joint: SdfJoint, axes: Sequence[Vector3]) -> list[tuple[str, Joint]]
         case "universal" | "revolute2":
             pairs = enumerate(axes, 1)
             return [(f"_{number}", Revolute(axis=axis)) for number, axis in pairs]
+        case "coordinate":
+            return [("", LengthCoordinate())]
         case "ball":
             return [(f"_{end}", turn) for end, turn in BALL.items()]
         case _:

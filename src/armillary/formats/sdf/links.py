@@ -127,6 +127,8 @@ class LinkElement:
         collisions: What touches.
         self_collide: Whether it says that it is tested with others of its model.
         named: Its name in the cell, if the file says another one than in SDF.
+        rod: The length of the rod that it is [m]; None for any other link.
+        on: Of a link that slides out of a rod, what carries it in the cell.
     """
 
     label: str
@@ -135,7 +137,9 @@ class LinkElement:
     visuals: tuple[ShapeElement, ...]
     collisions: tuple[ShapeElement, ...]
     self_collide: bool
-    named: str
+    named: str | None
+    rod: float | None = None
+    on: str = ""
 
     def body(self, name: str, pose: PoseInLink, report: Report) -> Link:
         """Return the body, its shapes in the frame of the link.
@@ -200,7 +204,9 @@ class LinkReader:
             visuals=self._shapes(element, "visual"),
             collisions=self._shapes(element, "collision"),
             self_collide=bool(fields["self_collide"]),
-            named=fields["as_"] or "",
+            named=fields["as_"],
+            rod=fields["rod"],
+            on=fields["on"] or "",
         )
 
     def _inertia(
@@ -213,6 +219,8 @@ class LinkReader:
         fields = ELEMENTS.read(inertial, report)
         X_LC = read_pose(inertial, report).pose
         moments = inertial.first_child("inertia", report)
+        if fields["bare"]:
+            return None
         if fields["auto"]:
             if report.faults > faults:
                 return None

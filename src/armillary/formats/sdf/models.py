@@ -134,7 +134,9 @@ class ModelReader:
     def _link(self, element: Element, into: _Into) -> None:
         link = self._links.read(element, into.file)
         pose = read_pose(element, self._report)
-        self._add("link", element, into, pose=pose, body=link, full_name=link.named)
+        self._add(
+            "link", element, into, pose=pose, body=link, full_name=link.named or ""
+        )
 
     def _frame(self, element: Element, into: _Into) -> None:
         fields = ELEMENTS.read(element, self._report)
@@ -202,6 +204,7 @@ class ModelReader:
             prefix="" if outer.is_world else f"{outer.prefix}{name}{SEPARATOR}",
             static=bool(fields["static"]),
             self_collide=fields["self_collide"],
+            posture=fields["posture"] or "",
             canonical=fields["canonical_link"],
             placement=fields["placement_frame"],
         )

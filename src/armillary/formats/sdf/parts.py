@@ -14,15 +14,19 @@ from armillary.errors import ModelError, quote
 from armillary.formats.diagnostic import Place, Report
 from armillary.formats.mimics import check_mimics
 from armillary.formats.names import FreeNames, depth_first
+from armillary.formats.sdf.elements import NAME_IN_CELL
 from armillary.formats.sdf.graph import FIXED, Edge, SdfPart
 from armillary.formats.sdf.joints import (
+    COORDINATE,
     GEARBOX,
     LEADER_AXES,
     SEVERAL,
+    AxisElement,
     SdfJoint,
     motions,
 )
-from armillary.formats.sdf.scopes import SEPARATOR, Frames, SdfNode
+from armillary.formats.sdf.rods import FoundRod
+from armillary.formats.sdf.scopes import SEPARATOR, WORLD_FRAME, Frames, SdfNode
 from armillary.formats.several_joints import SplitJoint, links_behind, placed
 from armillary.model.coupling import Coupling
 from armillary.model.frame import Frame
@@ -34,14 +38,15 @@ from armillary.model.joints.revolute import Revolute
 from armillary.model.joints.screw import Screw
 from armillary.model.limits import INFINITE, UNLIMITED, Limits
 from armillary.model.link import Link
-from armillary.model.loops.loop import Closure
+from armillary.model.loops.loop import Closure, Rod
 from armillary.model.manipulator import Manipulator
 from armillary.model.mount import WORLD
+from armillary.model.posture import Posture
 from armillary.model.shapes.segment import facing
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import Vector3, cross, dot, norm, scale, unit
 
-__all__ = ["PIVOT", "PartBuilder"]
+__all__ = ["OPEN", "PIVOT", "PartBuilder"]
 
 PIVOT: Final = "_offset"
 """The end of the name of the fixed joint behind one that turns beside its link."""
@@ -95,9 +100,12 @@ class PartBuilder:
         self._report = report
         tops = part.tops
         outer = tops[0].node.scope
+        self._world = outer
         self._origin = tops[0].scope if len(tops) == 1 else outer
+        self._loops: list[tuple[Place, Closure | Rod]] = []
         self._followers: list[_Follower] = []
         self._steps: dict[SdfNode, list[SplitJoint]] = {}
+        self._at: dict[str, float] = {}
         self._extra: dict[str, list[Frame]] = {}
         self._ends: list[Link] = []
         self._frame_names: dict[SdfNode, str] = {}
@@ -107,7 +115,8 @@ class PartBuilder:
     @property
     def is_rigid(self) -> bool:
         """Return whether nothing in it moves."""
-        return all(edge.is_fixed for edge in self._edges())
+        edges = (edge for edge, _ in self.part.tree.values())
+        return all(edge.is_fixed for edge in (*edges, *self.part.loops))
 
     def places(self) -> Iterator[tuple[SdfNode, str]]:
         """Yield the links and frames, each with its name."""
@@ -160,7 +169,8 @@ class PartBuilder:
                 names.of_joint[node] = derived
 
     def _edges(self) -> list[Edge]:
-        return [*(edge for edge, _ in self.part.tree.values()), *self.part.loops]
+        tree = (edge for edge, _ in self.part.tree.values())
+        return [*tree, *self.part.loops, *self.part.outer]
 
     # Poses
 
@@ -175,24 +185,54 @@ class PartBuilder:
         """Return the pose of a node in a link, or in the world."""
         if link is None:
             return self.in_world(node)
-        return self._frames.relative(node, link, self._origin)
+        top = self._world if node.scope.is_world else self._origin
+        return self._frames.relative(node, link, top)
 
     # The manipulator
 
-    def manipulator(self) -> Manipulator | None:
-        """Return the manipulator; None after an error."""
-        part, report = self.part, self._report
-        place = part.tops[0].node.place
+    def read_joints(self) -> None:
+        """Read the joints, for what closes loops with other parts."""
+        report = self._report
         for edge in self._edges():
             self._read_steps(edge)
         self._couple_gears()
         unlimited, free = check_mimics(self._followers, report, several=SEVERAL)
         self._set_followers(unlimited, free)
+
+    def add_rod(self, found: FoundRod, a: str, b: str) -> None:
+        """Add a rod between two frames of the part."""
+        self._loops.append((found.place, self.rod(found, a, b)))
+
+    def rod(self, found: FoundRod, a: str, b: str) -> Rod:
+        """Return a rod, by whose joint one of the part adds to its length."""
+        by = "" if found.by is None else self.names.of_joint[found.by][0]
+        return Rod(a, b, length=found.length, by=by, name=found.name)
+
+    def closure_with(self, edge: Edge, other: PartBuilder) -> Closure | None:
+        """Return what closes a loop with another part, by the names in the cell."""
+        closure = self._closure(edge, other)
+        if closure is None:
+            return None
+        a, b = f"{self.name}/{closure.a}", f"{other.name}/{closure.b}"
+        return msgspec.structs.replace(closure, a=a, b=b)
+
+    def manipulator(self) -> Manipulator | None:
+        """Return the manipulator, after its joints were read; None after an error."""
+        part, report = self.part, self._report
+        place = part.tops[0].node.place
         links = self._links()
-        loops = [loop for edge in part.loops if (loop := self._closure(edge))]
+        for edge in part.loops:
+            if edge.node is not None and (closure := self._closure(edge)) is not None:
+                self._loops.append((edge.node.place, closure))
+        # Closures and rods come as in the file.
+        self._loops.sort(key=lambda each: (each[0].line, each[0].column))
+        loops = [loop for _, loop in self._loops]
         links = [self._with_frames(link) for link in (*links, *self._ends)]
+        postures, home = self._posture()
         try:
-            made = Manipulator(name=self.name, links=tuple(links))
+            made = Manipulator(
+                name=self.name, links=tuple(links), postures=postures, home=home
+            )
         except ModelError as error:
             message = str(error).removesuffix(".").replace("\n  ", " ")
             report.error(place, "bad-manipulator", message)
@@ -205,6 +245,18 @@ class PartBuilder:
             message = f"model {quote(self.name)}: {error}".removesuffix(".")
             report.guessing(OPEN).error(place, "bad-loop", message)
             return made
+
+    def _posture(self) -> tuple[list[Posture], str]:
+        """Return the posture that the file shows, if it says one, and its name."""
+        name = self.part.tops[0].scope.posture
+        if not name:
+            return [], ""
+        edges = (edge for edge, _ in self.part.tree.values())
+        steps = [s for edge in edges if edge.node for s in self._steps[edge.node]]
+        placed = [step for step in steps if step.coupling is None]
+        at = [self._at.get(step.name, 0.0) for step in placed]
+        joints = [step.name for step in placed]
+        return [Posture(name=name, joints=joints, q=at)], name
 
     def _links(self) -> list[Link]:
         part, of_link = self.part, self.names.of_link
@@ -305,13 +357,18 @@ class PartBuilder:
             self._steps[node] = []
             return
         steps: list[SplitJoint] = []
-        for k, (_, motion) in enumerate(motions(joint, self._axes(edge))):
+        for k, (_, own) in enumerate(motions(joint, self._axes(edge))):
+            motion = own
             axis = joint.axes[k] if k < len(joint.axes) else None
             limits = UNLIMITED if axis is None else axis.limits
             dynamics = NO_DYNAMICS if axis is None else axis.dynamics
-            mimic = None if axis is None else self._mimic(node, axis.mimic)
+            mimic = None if axis is None else self._mimic(node, axis)
             if axis is not None:
                 places = axis.places
+            if axis is not None and axis.at:
+                self._at[names[k]] = axis.at
+                if joint.type != COORDINATE:
+                    motion = own.replace(precursor=own.transform(-axis.at))
             steps.append(
                 SplitJoint(
                     name=names[k],
@@ -319,6 +376,7 @@ class PartBuilder:
                     limits=limits,
                     dynamics=dynamics,
                     coupling=mimic,
+                    passive=axis is not None and axis.passive,
                 )
             )
             kind = "ball" if joint.type == "ball" else "revolute"
@@ -332,17 +390,26 @@ class PartBuilder:
             )
         self._steps[node] = steps
 
-    def _mimic(self, node: SdfNode, mimic: dict[str, object] | None) -> Coupling | None:
+    def _mimic(self, node: SdfNode, follower: AxisElement) -> Coupling | None:
         """Return what an axis follows, by the name of the leading coordinate."""
+        mimic = follower.mimic
         if mimic is None:
             return None
         of, axis = str(mimic["of"]), str(mimic["axis"])
         path = node.scope.path(of, node.model_frame)
         names = self.names.of_joint.get(path[-1], []) if path else []
-        if names:
-            of = names[min(LEADER_AXES[axis], len(names) - 1)]
+        start = 0.0
+        if path and names:
+            number = min(LEADER_AXES[axis], len(names) - 1)
+            of = names[number]
+            leader = path[-1].body
+            if isinstance(leader, SdfJoint) and number < len(leader.axes):
+                start = leader.axes[number].at
         multiplier, offset = mimic["multiplier"], mimic["offset"]
         assert isinstance(multiplier, float) and isinstance(offset, float)
+        if follower.at or start:
+            # In the file, coordinates count from where they are there.
+            offset += follower.at - multiplier * start
         return Coupling(of=of, multiplier=multiplier, offset=offset)
 
     def _couple_gears(self) -> None:
@@ -438,6 +505,8 @@ class PartBuilder:
         node = edge.node
         if node is None:
             return [SplitJoint(name="", joint=Fixed(precursor=total))]
+        if edge.type == COORDINATE:
+            return self._steps[node]
         if edge.is_fixed:
             (name,) = self.names.of_joint[node]
             return [SplitJoint(name=name, joint=Fixed(precursor=total))]
@@ -461,15 +530,20 @@ class PartBuilder:
             )
             steps = [*steps, SplitJoint(name=offset, joint=joints[-1])]
         elif len(joints) == 1:
-            joints = [last.replace(precursor=total)]
+            start = last.replace(precursor=IDENTITY)
+            at = self._at.get(steps[-1].name)
+            X_PC = total if at is None else total @ start.transform(-at)
+            joints = [last.replace(precursor=X_PC)]
         else:
             joints = [*placed(before, joints)[:-1], last]
         return [replace(s, joint=j) for s, j in zip(steps, joints, strict=True)]
 
     # Loops
 
-    def _closure(self, edge: Edge) -> Closure | None:
+    def _closure(self, edge: Edge, other: PartBuilder | None = None) -> Closure | None:
         """Return what closes a loop in place of a joint.
+
+        other: The part that its child is in, if that is another one.
 
         A joint whose coordinate has limits or dynamics, or that others follow, carries
         a bare link that is fixed to the other one; so does one of which no directions
@@ -478,7 +552,13 @@ class PartBuilder:
         node, joint, parent, child = edge.node, edge.joint, edge.parent, edge.child
         if node is None or joint is None:
             return None
-        steps = self._steps[node]
+        steps, other = self._steps[node], other or self
+        if joint.held is not None:
+            ends = self._named(node, joint.parent), other._named(node, joint.child)
+            if all(ends):
+                position, rotation = joint.held
+                name = joint.element.attributes.get(NAME_IN_CELL, self._full(node))
+                return Closure(*ends, position=position, rotation=rotation, name=name)
         leaders = {f.mimic.of for f in self._followers if f.mimic is not None}
         is_plain = all(
             (step.dynamics, step.coupling) == (NO_DYNAMICS, None)
@@ -488,7 +568,7 @@ class PartBuilder:
         )
         kinds = ("revolute", "continuous", "prismatic", "ball", FIXED)
         if not is_plain or edge.type not in kinds:
-            return self._welded(edge, steps)
+            return self._welded(edge, steps, other)
         turn, letter = IDENTITY, ""
         if edge.type not in ("ball", FIXED):
             axis = _axis_of(steps[0].joint)
@@ -504,9 +584,19 @@ class PartBuilder:
             "prismatic": (rest, LETTERS),
         }.get(edge.type, (LETTERS, rest))
         a = self._loop_frame(node, joint.parent, parent, turn, "_parent")
-        b = self._loop_frame(node, joint.child, child, turn, "_child")
+        b = other._loop_frame(node, joint.child, child, turn, "_child")
         name = self._full(node)
         return Closure(a, b, position=position, rotation=rotation, name=name)
+
+    def _named(self, node: SdfNode, name: str) -> str:
+        """Return the name of the link or frame that a joint names; empty without."""
+        path = node.scope.path(name, node.model_frame)
+        if path is None and name == WORLD_FRAME and self.part.root is None:
+            return self.names.of_link[None]
+        last = path[-1] if path else None
+        if last is None:
+            return ""
+        return self.names.of_link.get(last) or self._frame_names.get(last, "")
 
     def _loop_frame(
         self, node: SdfNode, named: str, link: SdfNode | None, turn: Pose, end: str
@@ -529,7 +619,9 @@ class PartBuilder:
         self._extra.setdefault(name, []).append(Frame(name=frame, pose=X_LF))
         return frame
 
-    def _welded(self, edge: Edge, steps: Sequence[SplitJoint]) -> Closure:
+    def _welded(
+        self, edge: Edge, steps: Sequence[SplitJoint], other: PartBuilder
+    ) -> Closure:
         node, joint = edge.node, edge.joint
         assert node is not None and joint is not None, "it is a joint"
         X_PJ = self._pose(node, edge.parent)
@@ -540,7 +632,7 @@ class PartBuilder:
         ]
         parent = self.names.of_link[edge.parent]
         self._ends += self._behind(placed_steps, parent, end)
-        b = self._loop_frame(node, joint.child, edge.child, IDENTITY, "_child")
+        b = other._loop_frame(node, joint.child, edge.child, IDENTITY, "_child")
         return Closure(end.name, b, rotation=LETTERS, name=self._full(node))
 
     # Frames
@@ -564,7 +656,9 @@ class PartBuilder:
 
 
 def _negated(joint: Joint) -> Joint:
-    return joint.replace(axis=scale(-1.0, _axis_of(joint)))
+    """Return the joint that moves the other way, from the other end."""
+    before = joint.precursor.inverse()
+    return joint.replace(axis=scale(-1.0, _axis_of(joint)), precursor=before)
 
 
 def _behind(joint: Joint, after: Pose) -> Joint | None:

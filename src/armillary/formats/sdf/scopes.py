@@ -85,6 +85,7 @@ class Scope:
         is_world: Whether it is the world.
         static: Whether it says that nothing in it moves.
         self_collide: Whether it says that its links are tested with each other.
+        posture: Name of the posture that the file shows, if it says one.
         canonical: Name of its canonical link, if it says one.
         placement: Name of the frame whose pose is that of the model, if not its own.
         nodes: All that have a frame, by name; `order` in the order of the file.
@@ -99,6 +100,7 @@ class Scope:
     is_world: bool = False
     static: bool = False
     self_collide: bool | None = None
+    posture: str = ""
     canonical: str = ""
     placement: str = ""
     nodes: dict[str, SdfNode] = field(default_factory=dict[str, SdfNode])

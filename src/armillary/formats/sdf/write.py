@@ -14,27 +14,39 @@ from armillary.formats.joint_axis import HELD_BY_LINES
 from armillary.formats.mesh.words import PARTED, split_part, split_reference
 from armillary.formats.names import FreeNames
 from armillary.formats.open_loops import report_open_loops
-from armillary.formats.planar_loops import with_pins
 from armillary.formats.sdf.elements import (
+    BARE,
+    BARE_MOMENT,
     ELEMENTS,
     NAMESPACE,
     SHAPES,
     pose_element,
 )
-from armillary.formats.sdf.joint_export import ExportedJoint, exported_joints
+from armillary.formats.sdf.joint_export import (
+    LEG,
+    ExportedJoint,
+    exported_joints,
+)
 from armillary.formats.sdf.scopes import SEPARATOR, WORLD_FRAME
+from armillary.formats.sdf.write_loops import (
+    ClosedLoop,
+    closure_element,
+    loop_plan,
+    rod_elements,
+)
 from armillary.formats.xml import Element, tag, to_text
 from armillary.model.joint_dynamics import JointDynamics
 from armillary.model.limits import Limits
 from armillary.model.link import Link
 from armillary.model.link_pattern import links_of
-from armillary.model.loops.loop import Closure, Rod
+from armillary.model.loops.loop import Closure
 from armillary.model.manipulator import Manipulator
 from armillary.model.mount import WORLD, Mount
 from armillary.model.shape import Shape
 from armillary.model.shapes import Cone, HalfSpace, Mesh
 from armillary.model.workcell import DEFAULT_RULES, Workcell
 from armillary.spatial.pose import IDENTITY, Pose
+from armillary.spatial.vector import norm
 
 __all__ = ["held_features", "write"]
 
@@ -43,12 +55,8 @@ VERSION: Final = "1.11"
 
 TURN: Final = 2.0 * math.pi
 DEFAULT_NAME: Final = Workcell().name
-LETTERS: Final = "xyz"
-CLOSED: Final = 1e-9
-"""How far apart frames of a closed loop may be [m, rad]."""
-
-AXES: Final = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 LIMITS: Final = ("lower", "upper", "effort", "velocity")
+NO_PRODUCTS: Final = dict.fromkeys(("ixy", "ixz", "iyz"), 0.0)
 _COLLISION_FIELDS: Final = frozenset({"name", "pose", "colour"})
 
 
@@ -59,7 +67,8 @@ def held_features() -> Held:
         **HELD_BY_LINES,
         "Screw": ALL,
         "couplings": ALL,
-        "closed loops": "those of joints of SDF",
+        "passive joints": ALL,
+        "closed loops": "rods, and those of joints of SDF",
         "names of joints": ALL,
         **fields_of(Limits, LIMITS),
         **fields_of(JointDynamics, JointDynamics.__struct_fields__),
@@ -76,6 +85,8 @@ def held_features() -> Held:
         "several manipulators": ALL,
         "mounts": ALL,
         "movable bases": "on what stands still",
+        "postures": "in which loops are closed",
+        "home": "in which loops are closed",
         "collision rules": "that a robot or a link is tested against itself",
     }
 
@@ -86,7 +97,7 @@ def write(cell: Workcell, report: Report) -> bytes:
     A cell without manipulators is an empty world. Raises FormatError for a cell with a
     joint that SDF cannot hold.
     """
-    writer = _SdfWriter(with_pins(cell, turns=True), report)
+    writer = _SdfWriter(cell, report)
     text = to_text(writer.document())
     report.raise_if_errors()
     return text.encode()
@@ -99,14 +110,21 @@ class _SceneNames:
         self._free = FreeNames({WORLD_FRAME})
         self._of: dict[tuple[str, str], str] = {}
 
-    def new(self, kind: str, name: str) -> str:
-        """Return a free name for something of a kind that is called so in the cell."""
-        plain = name.replace(SEPARATOR, "__") or kind
+    def new(self, kind: str, name: str, wanted: str = "") -> str:
+        """Return a free name for something of a kind that is called so in the cell.
+
+        wanted: What it is called in the file, if that is free.
+        """
+        plain = (wanted or name).replace(SEPARATOR, "__") or kind
         if plain.startswith("__") and plain.endswith("__"):
             plain = f"_{plain.strip('_') or kind}_"
         free = self._free.derive(plain)
         self._of[kind, name] = free
         return free
+
+    def derive(self, name: str) -> str:
+        """Return a free name for something that the cell does not name."""
+        return self._free.derive(name)
 
     def of(self, kind: str, name: str) -> str:
         """Return the name that was made."""
@@ -138,9 +156,13 @@ class _SdfWriter:
         )
         self._scopes: dict[str, _SceneNames] = {}
         self._joints: dict[str, list[ExportedJoint]] = {}
+        self._outer: list[Element] = []
         report_losses(cell, held_features(), report)
-        closed = [m.name for m in cell.manipulators if _can_close(m)]
-        report_open_loops(cell, report, closed=closed)
+        self._plan = loop_plan(cell)
+        report_open_loops(
+            cell, report, closed=self._plan.own, is_closed=bool(self._plan.between)
+        )
+        self._report_postures()
 
     def document(self) -> Element:
         """Return the root element."""
@@ -149,14 +171,23 @@ class _SdfWriter:
         for mount in cell.mounts:
             owner, _, frame = mount.on.partition("/")
             needed.setdefault(owner, set()).add(frame)
+        for loop in cell.loops:
+            for end in (loop.a, loop.b):
+                owner, _, frame = end.partition("/")
+                needed[owner].add(frame)
         for m in cell.manipulators:
             self._names.new("model", m.name)
             self._joints[m.name] = exported_joints(
-                m, self._report, needed=needed[m.name]
+                m,
+                self._report,
+                needed=needed[m.name],
+                at=self._plan.positions.get(m.name, {}),
+                legs=self._legs(m),
             )
             self._scopes[m.name] = _scope_names(m, self._joints[m.name])
         models = [self._model(m) for m in cell.manipulators]
         fixed = [j for m in cell.manipulators if (j := self._mount_joint(m))]
+        fixed += self._outer
         contents = models
         if not self._is_single:
             written = cell.name or WORLD_FRAME
@@ -171,7 +202,8 @@ class _SdfWriter:
             self._report.note(
                 NOWHERE,
                 "no-inertia",
-                f"{self._bare} {links} no inertia; simulators take 1 kg for each",
+                f"{self._bare} {links} no inertia; beside others that have one it is "
+                f"{BARE['mass']:g} kg, else simulators take 1 kg for each",
             )
 
     def _tested_with_themselves(self) -> set[str]:
@@ -208,6 +240,7 @@ class _SdfWriter:
         moves = any(j.type != "fixed" for j in joints)
         is_held = mount.bolted and mount.on == WORLD and not is_world
         is_static = is_held and not moves and not m.loops
+        rods = self._leg_rods(m, names)
         if mount.on != WORLD and not mount.bolted:
             self._check_standing(m, mount)
         if not is_world:
@@ -215,8 +248,12 @@ class _SdfWriter:
         for joint in joints:
             parent = joint.parent
             at = "" if is_world and parent == base.name else names.known(parent)
-            X_PC = joint.axis.before @ joint.axis.after if joint.axis else joint.pose
-            parts.append(self._link(m, joint.link, names, X_PC, at))
+            X_PC = joint.in_parent
+            if joint.type == LEG:
+                # It slides out of the link of its rod.
+                at = rods[joint.link.name]
+            on = names.known(parent) if joint.type == LEG else ""
+            parts.append(self._link(m, joint.link, names, X_PC, at, on))
         for link in m.links:
             for frame in link.frames:
                 name = names.known(frame.name)
@@ -240,13 +277,25 @@ class _SdfWriter:
         for joint in joints:
             at = WORLD_FRAME if is_world and joint.parent == base.name else None
             parent = at or names.known(joint.parent)
+            if joint.type == LEG:
+                parent = rods[joint.link.name]
             child = names.known(joint.link.name)
             ends = {"parent": parent, "child": child}
             parts.append(self._joint(joint, joint_names, leaders, ends))
-        if _can_close(m):
-            parts += [self._loop(loop, names, m, is_world) for loop in m.loops]
+        for number, loop in enumerate(self._plan.own.get(m.name, ())):
+            ends = tuple(
+                WORLD_FRAME if is_world and end == base.name else names.known(end)
+                for end in (loop.loop.a, loop.loop.b)
+            )
+            name = names.of("loop", str(number))
+            leg = names.known(loop.leg.name) if loop.leg else ""
+            parts += self._closing(m, loop, name, ends, names, leg)
+        for number, loop in enumerate(self._plan.between):
+            if loop.loop.a.partition("/")[0] == m.name:
+                parts += self._closing_between(m, loop, number, names)
         fields = {
             **_named(m.name, self._names.of("model", m.name)),
+            "posture": m.home if m.name in self._plan.positions else "",
             "static": True if is_static else None,
             "self_collide": links_of(m.name) in self._tested,
         }
@@ -282,7 +331,13 @@ class _SdfWriter:
     # Links
 
     def _link(
-        self, m: Manipulator, link: Link, names: _SceneNames, pose: Pose, at: str
+        self,
+        m: Manipulator,
+        link: Link,
+        names: _SceneNames,
+        pose: Pose,
+        at: str,
+        on: str = "",
     ) -> Element:
         name, link_name = names.known(link.name), f"{m.name}/{link.name}"
         shapes = [
@@ -295,16 +350,26 @@ class _SdfWriter:
                 "primary-frame",
                 f"the poses in link {quote(name)} hold its primary frame too",
             )
-        parts = [*pose_element(pose, at), *self._inertial(link, name), *shapes]
+        parts = [*pose_element(pose, at), *self._inertial(m, link, name), *shapes]
         fields: dict[str, Any] = _named(link.name, name)
         fields["self_collide"] = True if link_name in self._tested else None
+        fields["on"] = on
         return ELEMENTS.write("link", fields, *parts)
 
-    def _inertial(self, link: Link, name: str) -> list[Element]:
+    @staticmethod
+    def _bare_inertial(m: Manipulator) -> list[Element]:
+        """Return the inertia of a link without one: none if no link has any."""
+        if all(link.inertia is None for link in m.links):
+            return []
+        moments = dict.fromkeys(("ixx", "iyy", "izz"), BARE_MOMENT)
+        inertia = ELEMENTS.write("inertia", {**NO_PRODUCTS, **moments})
+        return [ELEMENTS.write("inertial", BARE, inertia)]
+
+    def _inertial(self, m: Manipulator, link: Link, name: str) -> list[Element]:
         inertia = central_inertia(link, name, self._report)
         if inertia is None:
             self._bare += 1
-            return []
+            return self._bare_inertial(m)
         (xx, xy, xz), (_, yy, yz), (_, _, zz) = inertia.moments
         moments = {"ixx": xx, "iyy": yy, "izz": zz, "ixy": xy, "ixz": xz, "iyz": yz}
         return [
@@ -365,12 +430,12 @@ class _SdfWriter:
         self,
         joint: ExportedJoint,
         names: Mapping[str, str],
-        leaders: Mapping[str, tuple[str, str]],
+        leaders: Mapping[str, tuple[str, str, float]],
         ends: dict[str, str],
     ) -> Element:
         fields: dict[str, Any] = {
             **_named(joint.name, names[joint.name]),
-            "type": joint.type,
+            "type": "prismatic" if joint.type == LEG else joint.type,
             **ends,
         }
         if joint.type == "screw":
@@ -382,47 +447,99 @@ class _SdfWriter:
             fields["motor_inertia"] = step.dynamics.motor_inertia
             fields["gear_ratio"] = step.dynamics.gear_ratio
             limits = {name: getattr(step.limits, name) for name in LIMITS}
+            limits["lower"] -= step.at
+            limits["upper"] -= step.at
             inside = [
                 ELEMENTS.write("xyz", text=_numbers(step.axis)),
                 ELEMENTS.write("limit", limits),
             ]
-            dynamics = ELEMENTS.write("dynamics", step.dynamics)
+            rest = step.dynamics.rest - step.at if step.dynamics.stiffness else 0.0
+            dynamics = ELEMENTS.write("dynamics", step.dynamics, rest=rest)
             if dynamics.children:
                 inside.append(dynamics)
             if step.coupling is not None:
-                of, axis = leaders[step.coupling.of]
-                inside.append(ELEMENTS.write("mimic", step.coupling, of=of, axis=axis))
-            parts.append(ELEMENTS.write(kind, None, *inside))
+                coupling = step.coupling
+                of, axis, start = leaders[coupling.of]
+                # q + at = m (q_of + at_of) + b of coordinates that count from the file.
+                offset = coupling.multiplier * start + coupling.offset - step.at
+                followed = {"of": of, "axis": axis, "offset": offset}
+                inside.append(ELEMENTS.write("mimic", coupling, **followed))
+            marks = {"at": step.at, "passive": step.passive}
+            parts.append(ELEMENTS.write(kind, marks, *inside))
         if len(joint.steps) > 1 and any(s.dynamics.motor_inertia for s in joint.steps):
             self._unsupported.add("the motors of a joint of two axes")
         return ELEMENTS.write("joint", fields, *parts)
 
-    def _loop(
-        self, loop: Closure | Rod, names: _SceneNames, m: Manipulator, is_world: bool
-    ) -> Element:
-        """Return the joint that closes a loop."""
-        assert isinstance(loop, Closure), "rods are left open"
-        kind, letter = _loop_type(loop) or ("", "")
-        name = loop.name
-        if not name:
-            name = f"{loop.a}_{loop.b}"
-            message = f"{loop.label} has no name; it is called {quote(name)}"
-            self._report.note(NOWHERE, "renamed", message)
-        base = m.links[m.base].name
-        a, b = (
-            WORLD_FRAME if is_world and end == base else names.known(end)
-            for end in (loop.a, loop.b)
+    # Loops
+
+    def _legs(self, m: Manipulator) -> dict[str, float]:
+        """Return how long the rods are that coordinates make longer, in the file."""
+        return {
+            loop.leg.coordinate: float(norm(loop.X_AB.position))
+            for loop in self._plan.own.get(m.name, ())
+            if loop.leg is not None
+        }
+
+    def _leg_rods(self, m: Manipulator, names: _SceneNames) -> dict[str, str]:
+        """Return the links of rods out of which others slide, by the names of those."""
+        rods: dict[str, str] = {}
+        for number, loop in enumerate(self._plan.own.get(m.name, ())):
+            wanted = loop.loop.name or f"{loop.loop.a}_{loop.loop.b}"
+            name = names.new("loop", str(number), wanted)
+            if loop.leg is not None:
+                rods[loop.leg.name] = name
+        return rods
+
+    def _closing(
+        self,
+        m: Manipulator,
+        loop: ClosedLoop,
+        name: str,
+        ends: tuple[str, ...],
+        names: _SceneNames,
+        leg: str = "",
+    ) -> list[Element]:
+        """Return the elements that close a loop in a model."""
+        if isinstance(loop.loop, Closure):
+            return [closure_element(loop, name, ends)]
+        self._bare += 1
+        inside = self._bare_inertial(m)
+        return rod_elements(loop, name, ends, names.derive, leg=leg, inside=inside)
+
+    def _closing_between(
+        self, m: Manipulator, loop: ClosedLoop, number: int, names: _SceneNames
+    ) -> list[Element]:
+        """Return the elements of a loop of the cell in the model of its first frame.
+
+        What is between models is put beside these.
+        """
+        a, b = loop.loop.a, loop.loop.b
+        wanted = loop.loop.name or f"{a}_{b}".replace("/", "_")
+        ends = self._frame(a), self._frame(b)
+        if isinstance(loop.loop, Closure):
+            name = self._names.new("loop", str(number), wanted)
+            self._outer.append(closure_element(loop, name, ends))
+            return []
+        name = names.new("between", str(number), wanted)
+        own = names.known(a.partition("/")[2])
+        link, inner, _ = rod_elements(
+            loop, name, (own, ends[1]), names.derive, inside=self._bare_inertial(m)
         )
-        axis: list[Element] = []
-        if letter:
-            inside = [
-                ELEMENTS.write("xyz", text=_numbers(AXES[letter])),
-                ELEMENTS.write("limit"),
-            ]
-            axis = [ELEMENTS.write("axis", None, *inside)]
-        written = names.new("joint", name)
-        fields = {**_named(name, written), "type": kind, "parent": a, "child": b}
-        return ELEMENTS.write("joint", fields, *axis)
+        model = self._names.of("model", a.partition("/")[0])
+        outer = f"{model}{SEPARATOR}{name}"
+        *_, far = rod_elements(loop, outer, ends, self._names.derive)
+        self._outer.append(far)
+        self._bare += 1
+        return [link, inner]
+
+    def _report_postures(self) -> None:
+        """Warn of postures, and of homes, that the file does not show."""
+        for m in self._cell.manipulators:
+            shown = m.home if m.name in self._plan.positions else ""
+            others = sum(posture.name != shown for posture in m.postures)
+            self._unsupported.add(FEATURES["postures"].what, count=others)
+            if m.home != shown:
+                self._unsupported.add(FEATURES["home"].what)
 
 
 def _numbers(values: tuple[float, ...]) -> str:
@@ -432,8 +549,11 @@ def _numbers(values: tuple[float, ...]) -> str:
 def _scope_names(m: Manipulator, joints: list[ExportedJoint]) -> _SceneNames:
     """Return the names of a model, in which joints, links and frames are together."""
     names = _SceneNames()
+    written = {m.links[m.base].name, *(joint.link.name for joint in joints)}
+    # Bare links that are part of a joint are not there: it may have their name.
     for link in m.links:
-        names.new("link", link.name)
+        if link.name in written:
+            names.new("link", link.name)
     for link in m.links:
         for frame in link.frames:
             names.new("frame", frame.name)
@@ -451,62 +571,10 @@ def _is_world(m: Manipulator, mount: Mount) -> bool:
 
 def _leaders(
     joints: list[ExportedJoint], names: Mapping[str, str]
-) -> dict[str, tuple[str, str]]:
-    """Return for each coordinate the joint and the axis that it is of."""
+) -> dict[str, tuple[str, str, float]]:
+    """Return the joint and the axis of each coordinate, and where that is."""
     return {
-        step.name: (names[joint.name], axis)
+        step.name: (names[joint.name], axis, step.at)
         for joint in joints
         for axis, step in zip(("axis", "axis2"), joint.steps, strict=False)
     }
-
-
-def _can_close(m: Manipulator) -> bool:
-    """Return whether joints of SDF can close all loops of a manipulator.
-
-    The poses in the file are those where all joints are at zero, and the loops must be
-    closed there.
-    """
-    return bool(m.loops) and all(_closes(loop, m) for loop in m.loops)
-
-
-def _closes(loop: Closure | Rod, m: Manipulator) -> bool:
-    if not isinstance(loop, Closure) or _loop_type(loop) is None:
-        return False
-    X_AB = _at_zero(m, loop.a).inverse() @ _at_zero(m, loop.b)
-    # Of a rotation R the skew part (R - R') / 2 holds the turns about x, y and z.
-    (_, xy, xz), (yx, _, yz), (zx, zy, _) = X_AB.rotation
-    turns = dict(zip(LETTERS, (zy - yz, xz - zx, yx - xy), strict=True))
-    moves = dict(zip(LETTERS, X_AB.position, strict=True))
-    gaps = [moves[k] for k in loop.position]
-    if len(loop.rotation) == 3:
-        gaps += turns.values()
-    elif loop.rotation:
-        (axis,) = set(LETTERS) - set(loop.rotation)
-        k = LETTERS.index(axis)
-        gaps += [X_AB.rotation[k][k] - 1.0]
-    return all(abs(float(gap)) < CLOSED for gap in gaps)
-
-
-def _at_zero(m: Manipulator, frame: str) -> Pose:
-    """Return the pose of a frame in the base where all joints are at zero."""
-    at = m.frame_refs[frame]
-    k, pose = at.link, at.pose
-    while m.parents[k] >= 0:
-        pose = m.links[k].joint.transform(0.0) @ pose
-        k = m.parents[k]
-    return pose
-
-
-def _loop_type(loop: Closure) -> tuple[str, str] | None:
-    """Return the type of the joint that a closure is, and the letter of its axis."""
-    position, rotation = (set(axes) for axes in (loop.position, loop.rotation))
-    full = set(LETTERS)
-    if position == full and rotation == full:
-        return "fixed", ""
-    if position == full and not rotation:
-        return "ball", ""
-    if position == full and len(rotation) == 2:
-        return "continuous", (full - rotation).pop()
-    if rotation == full and len(position) == 2:
-        return "prismatic", (full - position).pop()
-    return None

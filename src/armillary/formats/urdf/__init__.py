@@ -36,4 +36,5 @@ FORMAT: Final = Format(
     read=later("urdf.read", "read"),
     write=later("urdf.write", "write"),
     tests_itself=True,
+    refers_to_meshes=True,
 )

@@ -11,6 +11,7 @@ START: Final = b"#usda"
 _TOKEN: Final = re.compile(
     r"""\"\"\".*?\"\"\"|\'\'\'.*?\'\'\'|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'"""
     r"""|@@@.*?@@@|@[^@\n]*@|\#[^\n]*|[{}()\n]"""
+    r"""|\[[^][{}"'@\#]*+\]"""  # an array of numbers, as a whole
     r"""|\b(?:def|over|class)\b[ \t]+(?:[A-Za-z_]\w*[ \t]+)?"(?P<name>\w+)\""""
     r"""|^[ \t]*+(?:(?:add|append|custom|delete|prepend|uniform|varying)[ \t]+)*+"""
     r"""\w++(?:\[\])?[ \t]++(?P<property>[A-Za-z_][\w:]*+)[.\w]*+(?=[ \t]*=)""",
