@@ -30,6 +30,7 @@ from armillary.kernel.pipeline_columns import (
     with_addresses,
     written_elsewhere,
 )
+from armillary.kernel.polytope_code import PolytopeCode, polytope_bytes
 from armillary.kernel.record_code import lane_records
 from armillary.kernel.stages import (
     At,
@@ -37,6 +38,8 @@ from armillary.kernel.stages import (
     Dense,
     Each,
     Farthest,
+    LaneRegion,
+    LeastWidth,
     NearestPoint,
     Stage,
     Subdivide,
@@ -210,6 +213,8 @@ class _PipelineCode:
                     self.subdivide(stage, active)
                 case NearestPoint():
                     self.nearest(stage, active)
+                case LeastWidth():
+                    self.width(stage, active)
                 case When():
                     self.when(stage, active)
 
@@ -303,10 +308,29 @@ class _PipelineCode:
             for value, result in zip(found, results, strict=True):
                 f.store(value, result, lane)
 
+    def width(self, stage: LeastWidth, active: Mask) -> None:
+        """Write stages for directions of one row after the other, in lanes."""
+        f, rows = self.f, self.columns
+        search = PolytopeCode(f, self.real)
+        memory = self.memory(-(-polytope_bytes(self.scalar) // self.real.bytes))
+        own = self.memories({stage.direction.name: (3,), stage.point.name: (3,)})
+        axis = [f.element(rows[stage.axis.name], self.real, k) for k in range(3)]
+        given = [rows[stage.extent], rows[stage.depth], *axis]
+        results = [rows[stage.depth], *axis, rows[stage.least]]
+        with self.row_by_row(stage, active, own, results) as lane:
+            found = search.write(
+                memory,
+                [f.load(self.scalar, base, lane) for base in given],
+                (self.columns[stage.direction.name], self.columns[stage.point.name]),
+                lambda: self.stages(stage.stages, None),
+            )
+            for value, result in zip(found, results, strict=True):
+                f.store(value, result, lane)
+
     @contextmanager
     def row_by_row(
         self,
-        stage: Subdivide | NearestPoint,
+        stage: LaneRegion,
         active: Mask,
         own: Mapping[str, Value],
         results: Sequence[Value],

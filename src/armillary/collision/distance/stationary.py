@@ -106,11 +106,10 @@ def _is_known(columns: PairColumns) -> bool:
 
 
 class Least(NamedTuple):
-    """The least width so far, and that nothing is new about it."""
+    """The least width so far."""
 
     depth: Number
     axis: Vector
-    fresh: Number
 
 
 Widths: TypeAlias = Callable[[Vector3], Vector3]
@@ -237,7 +236,7 @@ class _Comparison:
 
     @property
     def found(self) -> Least:
-        return Least(self._depth, self._axis, 0.0)
+        return Least(self._depth, self._axis)
 
 
 def _newton(farthest: Widths, d: Vector3) -> Vector3:
