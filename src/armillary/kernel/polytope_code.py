@@ -32,6 +32,18 @@ SCANNED: Final = 8
 TRIES: Final = 3
 """Sets of directions that are looked at before a body counts as flat."""
 
+FLAT: Final = -1
+"""The body is flat."""
+
+FAILED: Final = -2
+"""The first points are no polytope."""
+
+RESTARTS: Final = 2
+"""How often a search begins anew where rounding left no polytope."""
+
+COARSER: Final = 1000.0
+"""By how much farther above a face points are then that see it."""
+
 Point = Sequence[Value]
 
 
@@ -69,6 +81,9 @@ def _layout(scalar: Type) -> Struct:
         axis=(scalar, 3),
         least=(scalar, 1),
         extent=(scalar, 1),
+        inside=(scalar, 3),  # a point in the first tetrahedron
+        outside=(scalar, 1),  # how far a point is above a face that it sees
+        restarts=(I64, 1),
     )
 
 
@@ -110,7 +125,7 @@ class PolytopeCode:
         f, real, layout = self.f, self.real, self.layout
         f.call("@polytope_begin", VOID, memory, *given)
         count = f.variable(I64, PROBES)
-        most = f.constant(I64, real.lanes)
+        most = f.constant(I64, min(real.lanes, 4))
         with f.forever() as rounds:
             with f.loop(count.get(), step=real.lanes) as k:
                 for axis in range(3):
@@ -136,26 +151,16 @@ def _begin(scalar: Type) -> FunctionBuilder:
     names = ("extent", "depth", "axis0", "axis1", "axis2")
     more = {"memory": PTR, **dict.fromkeys(names, scalar)}
     f = FunctionBuilder("polytope_begin", VOID, hints=("noinline",), more=more)
-    layout, memory = _layout(scalar), f["memory"]
-    for name in ("count", "faces", "frees", "tries"):
-        layout.store(0, memory, name)
+    f.needs(_restart(scalar))
+    g = _Growth(f, scalar)
     for name in ("extent", "depth"):
-        layout.store(f[name], memory, name)
-    layout.store(math.inf, memory, "least")
-    # Faces are compared several at once, also behind the last one.
-    wide = scalar.wide(SCANNED)
-    with f.loop(FACES, step=SCANNED) as k:
-        place = layout.address(memory, "key", k)
-        f.store(f.constant(wide, math.inf), place, align=scalar.bytes)
-    own = [f[name] for name in names[2:]]
-    for k, value in enumerate(own):
-        layout.store(value, memory, "axis", k)
-    # Along and against some axes, and the one that is given; the rest repeats these.
-    directions: list[Sequence[Operand]] = [*AXES, [-each for each in own], own]
-    assert len(directions) == PROBES
-    for k in range(ROOM):
-        for axis, value in enumerate(directions[k % PROBES]):
-            layout.store(value, memory, "direction", k + axis * ROOM)
+        g.put(f[name], name)
+    for k, name in enumerate(names[2:]):
+        g.put(f[name], "axis", k)
+    outside, *_ = margins(scalar.bits)
+    g.put(f["extent"] * outside, "outside")
+    g.put(0, "restarts")
+    f.call("@polytope_restart", VOID, g.memory)
     f.ret()
     return f
 
@@ -189,18 +194,10 @@ class _Growth:
         for axis, value in enumerate(vector):
             self.put(value, field, index + axis * size)
 
-    @property
-    def margins(self) -> tuple[Value, Value, Value]:
-        """Return from what on a point is outside of a face, and the tolerances."""
-        extent = self.get("extent")
-        outside, tolerance, precise = (
-            extent * part for part in margins(self.scalar.bits)
-        )
-        return outside, tolerance, precise
-
     def enough(self) -> Value:
         """Return the height from which on faces need not be looked at."""
-        _, tolerance, precise = self.margins
+        extent = self.get("extent")
+        tolerance, precise = (extent * part for part in margins(self.scalar.bits)[1:])
         depth = self.get("depth")
         shallow = depth * 1e-3
         allowed = (shallow < tolerance).select(shallow, tolerance)
@@ -212,8 +209,34 @@ class _Growth:
         self.put((value < old).select(value, old), field)
 
 
+def _restart(scalar: Type) -> FunctionBuilder:
+    """Return @polytope_restart(memory): the first directions, and no polytope."""
+    f = FunctionBuilder("polytope_restart", VOID, hints=("noinline",), memory=PTR)
+    g = _Growth(f, scalar)
+    for name in ("count", "faces", "frees", "tries"):
+        g.put(0, name)
+    g.put(math.inf, "least")
+    # Faces are compared several at once, also behind the last one.
+    wide = scalar.wide(SCANNED)
+    with f.loop(FACES, step=SCANNED) as k:
+        place = g.layout.address(g.memory, "key", k)
+        f.store(f.constant(wide, math.inf), place, align=scalar.bytes)
+    # Along and against some axes, and the best one so far; the rest repeats these.
+    own = [g.get("axis", k) for k in range(3)]
+    directions: list[Sequence[Operand]] = [*AXES, [-each for each in own], own]
+    assert len(directions) == PROBES
+    for k in range(ROOM):
+        for axis, value in enumerate(directions[k % PROBES]):
+            g.put(value, "direction", k + axis * ROOM)
+    f.ret()
+    return f
+
+
 def _dot(a: Point, b: Point) -> Value:
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+    total = a[0].contracted("fmul", b[0])
+    for x, y in zip(a[1:], b[1:], strict=True):
+        total = x.contracted("fmul", y).contracted("fadd", total)
+    return total
 
 
 def _less(a: Point, b: Point) -> list[Value]:
@@ -222,9 +245,8 @@ def _less(a: Point, b: Point) -> list[Value]:
 
 def _cross(a: Point, b: Point) -> list[Value]:
     return [
-        a[1] * b[2] - a[2] * b[1],
-        a[2] * b[0] - a[0] * b[2],
-        a[0] * b[1] - a[1] * b[0],
+        a[i].contracted("fmul", b[j]).contracted("fsub", a[j].contracted("fmul", b[i]))
+        for i, j in ((1, 2), (2, 0), (0, 1))
     ]
 
 
@@ -238,6 +260,7 @@ def _advance(scalar: Type) -> FunctionBuilder:
     f = FunctionBuilder("polytope_advance", I64, hints=("noinline",), more=more)
     f.needs(_start(scalar))
     f.needs(_insert(scalar))
+    f.needs(_again(scalar))
     g = _Growth(f, scalar)
     count, memory = f["count"], f["memory"]
     with f.loop(count) as k:
@@ -253,11 +276,13 @@ def _advance(scalar: Type) -> FunctionBuilder:
         more_directions = f.call("@polytope_start", I64, memory, count)
         with f.when(more_directions > 0):
             f.ret(more_directions)
-        with f.when(more_directions < 0):
+        with f.when(more_directions.equals(FLAT)):
             g.lower(g.get("depth"), "least")
             f.ret(f.constant(I64, 0))
+        with f.when(more_directions.equals(FAILED)):
+            f.ret(f.call("@polytope_again", I64, memory))
     with f.otherwise():
-        outside, *_ = g.margins
+        outside = g.get("outside")
         with f.loop(count) as k:
             face, point = g.get("face", k), g.vector("point", k, ROOM)
             # Insertions of other points may have removed it, and used its place.
@@ -269,23 +294,42 @@ def _advance(scalar: Type) -> FunctionBuilder:
                 is_outside = width - height > outside
                 with f.when(may_be_less & is_outside):
                     status = f.call("@polytope_insert", I64, memory, *point, face)
-                    _end_unless_inserted(g, status, height)
+                    _end_unless_inserted(g, status)
                 with f.otherwise():
                     g.lower(height, "least")
     f.ret(_choose(g))
     return f
 
 
-def _end_unless_inserted(g: _Growth, status: Value, height: Value) -> None:
+def _end_unless_inserted(g: _Growth, status: Value) -> None:
     """Return from `advance` where a point was not inserted."""
     f = g.f
-    with f.when(status.differs(0)):
-        g.lower(height, "least")
-        with f.when(status.equals(UNPROVEN)):
-            g.lower(height.constant(0.0), "least")
+    with f.when(status.equals(UNPROVEN)):
+        f.ret(f.call("@polytope_again", I64, g.memory))
+    with f.when(status.equals(FULL)):
+        # All faces that are left bound the width, those that were chosen, too.
+        with f.loop(f["count"]) as k:
+            g.lower(g.get("height", g.get("face", k)), "least")
         with f.loop(g.get("faces")) as face:
             g.lower(g.get("key", face), "least")
         f.ret(f.constant(I64, 0))
+
+
+def _again(scalar: Type) -> FunctionBuilder:
+    """Return @polytope_again(memory): how many directions come after a failure."""
+    f = FunctionBuilder("polytope_again", I64, hints=("noinline",), memory=PTR)
+    f.needs(_restart(scalar))
+    g = _Growth(f, scalar)
+    restarts = g.get("restarts")
+    with f.when(restarts < RESTARTS):
+        g.put(restarts + 1, "restarts")
+        g.put(g.get("outside") * COARSER, "outside")
+        f.call("@polytope_restart", VOID, g.memory)
+        f.ret(f.constant(I64, PROBES))
+    g.put(0.0, "least")
+    g.lower(g.get("depth"), "least")
+    f.ret(f.constant(I64, 0))
+    return f
 
 
 def _choose(g: _Growth) -> Value:
@@ -309,12 +353,7 @@ def _choose(g: _Growth) -> Value:
             lowest.set(is_lower.select(keys, lowest.get()))
             numbers = order + first.splat(SCANNED)
             at.set(is_lower.select(numbers, at.get()))
-        values, numbers = lowest.get(), at.get()
-        best, face = values.lane(0), numbers.lane(0)
-        for lane in range(1, SCANNED):
-            is_lower = values.lane(lane) < best
-            best = is_lower.select(values.lane(lane), best)
-            face = is_lower.select(numbers.lane(lane), face)
+        best, face = _lowest(lowest.get(), at.get())
         # Of the faces that are left, the lowest bounds the depth.
         with f.when(~(best < enough)):
             with f.when(chosen.get().equals(0)):
@@ -334,8 +373,24 @@ def _choose(g: _Growth) -> Value:
     return chosen.get()
 
 
+def _lowest(values: Value, numbers: Value) -> tuple[Value, Value]:
+    """Return the least value of a vector, and its number."""
+    while values.type.lanes > 2:
+        half = values.type.lanes // 2
+        low, high = range(half), range(half, 2 * half)
+        below, above = (values.shuffled(values, lanes) for lanes in (low, high))
+        first, other = (numbers.shuffled(numbers, lanes) for lanes in (low, high))
+        is_lower = above < below
+        values = is_lower.select(above, below)
+        numbers = is_lower.select(other, first)
+    is_lower = values.lane(1) < values.lane(0)
+    pairs = [(each.lane(1), each.lane(0)) for each in (values, numbers)]
+    value, number = (is_lower.select(*pair) for pair in pairs)
+    return value, number
+
+
 def _set_plane(g: _Growth, face: Value, corners: Sequence[Value]) -> Value:
-    """Write a face with its plane; return whether it has one."""
+    """Write a face with its plane; return whether the polytope is behind it."""
     points = [g.vector("corner", corner, POINTS) for corner in corners]
     normal = _cross(_less(points[1], points[0]), _less(points[2], points[0]))
     scaled = 1.0 / _dot(normal, normal).sqrt()
@@ -350,7 +405,9 @@ def _set_plane(g: _Growth, face: Value, corners: Sequence[Value]) -> Value:
     g.put(height, "key", face)
     for k, corner in enumerate(corners):
         g.put(corner, "corners", face * 3 + k)
-    return abs(height) < math.inf
+    # Of corners that are nearly on a line rounding may turn the face inside out.
+    inside = [g.get("inside", axis) for axis in range(3)]
+    return _dot(unit, inside) < height  # false of NaN
 
 
 def _insert(scalar: Type) -> FunctionBuilder:
@@ -362,7 +419,7 @@ def _insert(scalar: Type) -> FunctionBuilder:
     f = FunctionBuilder("polytope_insert", I64, hints=("noinline",), more=more)
     g = _Growth(f, scalar)
     point = [f[name] for name in "xyz"]
-    outside, *_ = g.margins
+    outside = g.get("outside")
     corner = g.get("count")
     with f.when(corner >= POINTS):
         f.ret(f.constant(I64, FULL))
@@ -418,20 +475,23 @@ def _insert(scalar: Type) -> FunctionBuilder:
     with f.loop(n) as k:
         begin, end, behind = (g.get(name, k) for name in ("begins", "ends", "behind"))
         place = g.get("place", k)
-        has_plane = _set_plane(g, place, (begin, end, corner))
+        is_behind = _set_plane(g, place, (begin, end, corner))
         g.put(behind, "beside", place * 3)
         # The side that begins where this one ends; sides are one loop around.
         following = g.get("leaving", end)
         is_side = (following >= 0) & (following < n)
         following = is_side.select(following, 0)
         is_next = is_side & g.get("begins", following).equals(end)
-        is_whole.set(is_whole.get() & has_plane & is_next)
+        is_whole.set(is_whole.get() & is_behind & is_next)
         other = g.get("place", following)
         g.put(other, "beside", place * 3 + 1)
         g.put(place, "beside", other * 3 + 2)
-        for each in range(3):
-            with f.when(g.get("corners", behind * 3 + each).equals(end)):
-                g.put(place, "beside", behind * 3 + each)
+        # Behind, the same side begins where it ends here.
+        is_first, is_second = (
+            g.get("corners", behind * 3 + each).equals(end) for each in range(2)
+        )
+        side = is_first.select(f.constant(I64, 0), is_second.select(f.constant(I64, 1), 2))
+        g.put(place, "beside", behind * 3 + side)
     # Around once: a second loop, or two that touch, would leave sides out.
     at, steps = f.variable(I64, 0), f.variable(I64, 0)
     with f.forever() as around:
@@ -447,14 +507,14 @@ def _insert(scalar: Type) -> FunctionBuilder:
 def _start(scalar: Type) -> FunctionBuilder:
     """Return @polytope_start(memory, count): the first points become a polytope.
 
-    It returns 0; or how many further directions are to be looked at; or -1 where the
-    body is flat.
+    It returns 0; or how many further directions are to be looked at; or `FLAT` where
+    the body is, or `FAILED` where rounding left no polytope.
     """
     more = {"memory": PTR, "count": I64}
     f = FunctionBuilder("polytope_start", I64, hints=("noinline",), more=more)
     f.needs(_insert(scalar))
     g = _Growth(f, scalar)
-    outside, *_ = g.margins
+    outside = g.get("outside")
     # Points of all tries are corners so far.
     with f.loop(f["count"]) as k:
         n = g.get("count")
@@ -495,7 +555,7 @@ def _start(scalar: Type) -> FunctionBuilder:
         tries = g.get("tries")
         g.put(tries + 1, "tries")
         with f.when(tries >= TRIES - 1):
-            f.ret(f.constant(I64, -1))
+            f.ret(f.constant(I64, FLAT))
         # Across what is known, on both sides.
         is_x = abs(side[0]) < _dot(side, side).sqrt() * 0.6
         zeros = first[0].constant(0.0)
@@ -505,7 +565,7 @@ def _start(scalar: Type) -> FunctionBuilder:
         across = [is_line.select(x, y) for x, y in zip(aside, plane, strict=True)]
         length = _dot(across, across).sqrt()
         with f.when(~(length > 0.0)):
-            f.ret(f.constant(I64, -1))
+            f.ret(f.constant(I64, FLAT))
         unit = [each / length for each in across]
         with f.loop(ROOM, step=2) as k:
             g.put_vector(unit, "direction", k, ROOM)
@@ -527,6 +587,8 @@ def _start(scalar: Type) -> FunctionBuilder:
         g.put_vector(point, "corner", f.constant(I64, k), POINTS)
     g.put(4, "count")
     g.put(4, "faces")
+    for axis, (x, *others) in enumerate(zip(*points, strict=True)):
+        g.put((x + others[0] + others[1] + others[2]) * 0.25, "inside", axis)
     corners = (0, 1, 2), (0, 3, 1), (1, 3, 2), (2, 3, 0)
     beside_of = (1, 2, 3), (3, 2, 0), (1, 3, 0), (2, 1, 0)
     for face, (ends, others) in enumerate(zip(corners, beside_of, strict=True)):
@@ -547,8 +609,7 @@ def _start(scalar: Type) -> FunctionBuilder:
         with f.when(face.get() >= 0):
             status = f.call("@polytope_insert", I64, f["memory"], *point, face.get())
             with f.when(status.differs(0)):
-                g.lower(first[0].constant(0.0), "least")
-                f.ret(f.constant(I64, -1))
+                f.ret(f.constant(I64, FAILED))
     f.ret(zero)
     return f
 

@@ -113,6 +113,7 @@ class PairColumns(Columns):
     depth = Column("least width so far", unit="m")
     axis = Column("direction of the least width so far", 3)
     least = Column("what the depth is proven not to be below", unit="m")
+    doubt = Column("above 0 where that is much less than the depth", unit="m")
     trials = Column("directions that Newton's method improves", "trials", 3)
     newton = Column("number of its step")
 

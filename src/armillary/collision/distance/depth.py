@@ -24,10 +24,10 @@ from armillary.collision.distance.stationary import (
     newton_stages,
 )
 from armillary.collision.distance.support import supports
-from armillary.kernel.columns import least_width
+from armillary.kernel.columns import least_width, when
 from armillary.kernel.stages import Stage
 from armillary.spatial.vector import Matrix, Number, Vector, Vector3, negate, three
-from armillary.trace.functions import minimum
+from armillary.trace.functions import by_precision, minimum
 
 __all__ = ["RECORDS", "TABLES", "depth_stages"]
 
@@ -69,7 +69,14 @@ def depth_stages(columns: PairColumns) -> tuple[Stage, ...]:
         least=columns.least,
     )
     begin, proven = stage(_begin), stage(_proven, writes=columns.least)
-    return begin, *face_stage(columns), search, *newton_stages(columns), proven
+    newton = newton_stages(columns)
+    # The search ends next to the least width, unless many are about as small.
+    further = (
+        (stage(_doubt, writes=columns.doubt), when(columns.doubt, *newton, *newton))
+        if newton
+        else ()
+    )
+    return begin, *face_stage(columns), search, *newton, *further, proven
 
 
 def _begin(last: Vector) -> NoDepth:
@@ -83,6 +90,10 @@ def _opposite(along: Vector) -> Vector:
 
 def _reached(X: Matrix, point_a: Vector, point_b: Vector) -> Vector:
     return difference(X, point_a, point_b)
+
+
+def _doubt(depth: Number, least: Number, extent: Number) -> Number:
+    return depth - least - by_precision(depth, double=1e-8, single=1e-4) * extent
 
 
 def _proven(depth: Number, least: Number) -> Number:
