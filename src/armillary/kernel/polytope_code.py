@@ -44,6 +44,12 @@ RESTARTS: Final = 2
 COARSER: Final = 1000.0
 """By how much farther above a face points are then that see it."""
 
+LOOKS: Final = (0.03, 1e-3)
+"""How far directions of closer looks are from the best one so far, about."""
+
+SPREAD: Final = 4.0
+"""The square of by how much farther those are that count."""
+
 Point = Sequence[Value]
 
 
@@ -84,6 +90,12 @@ def _layout(scalar: Type) -> Struct:
         inside=(scalar, 3),  # a point in the first tetrahedron
         outside=(scalar, 1),  # how far a point is above a face that it sees
         restarts=(I64, 1),
+        # Where only faces across directions near one are looked at: how often that was
+        # done, the direction, its least cosine, and what was proven before.
+        looks=(I64, 1),
+        middle=(scalar, 3),
+        cosine=(scalar, 1),
+        proven=(scalar, 1),
     )
 
 
@@ -159,7 +171,9 @@ def _begin(scalar: Type) -> FunctionBuilder:
         g.put(f[name], "axis", k)
     outside, *_ = margins(scalar.bits)
     g.put(f["extent"] * outside, "outside")
-    g.put(0, "restarts")
+    for name in ("restarts", "looks"):
+        g.put(0, name)
+    g.put(-2.0, "cosine")
     f.call("@polytope_restart", VOID, g.memory)
     f.ret()
     return f
@@ -223,13 +237,36 @@ def _restart(scalar: Type) -> FunctionBuilder:
         f.store(f.constant(wide, math.inf), place, align=scalar.bytes)
     # Along and against some axes, and the best one so far; the rest repeats these.
     own = [g.get("axis", k) for k in range(3)]
-    directions: list[Sequence[Operand]] = [*AXES, [-each for each in own], own]
+    around: list[list[Operand]] = [list(axis) for axis in AXES]
+    pair: list[list[Operand]] = [[-each for each in own], list(own)]
+    looks = g.get("looks")
+    with f.when(looks > 0):
+        # Of a closer look, six directions around the best one.
+        spread = looks.equals(1).select(f.constant(scalar, LOOKS[0]), LOOKS[1])
+        for axis, value in enumerate(own):
+            g.put(value, "middle", axis)
+        g.put(1.0 / (spread * spread * SPREAD + 1.0).sqrt(), "cosine")
+        close = [[x + spread * y for x, y in zip(own, a, strict=True)] for a in AXES]
+        _put_directions(g, [*map(_unit, close), *pair])
+    with f.otherwise():
+        for axis, value in enumerate(own):
+            g.put(value, "middle", axis)
+        _put_directions(g, [*around, *pair])
+    f.ret()
+    return f
+
+
+def _put_directions(g: _Growth, directions: Sequence[Sequence[Operand]]) -> None:
+    """Write the first directions, over and over."""
     assert len(directions) == PROBES
     for k in range(ROOM):
         for axis, value in enumerate(directions[k % PROBES]):
             g.put(value, "direction", k + axis * ROOM)
-    f.ret()
-    return f
+
+
+def _unit(a: Point) -> list[Value]:
+    length = _dot(a, a).sqrt()
+    return [each / length for each in a]
 
 
 def _dot(a: Point, b: Point) -> Value:
@@ -277,8 +314,7 @@ def _advance(scalar: Type) -> FunctionBuilder:
         with f.when(more_directions > 0):
             f.ret(more_directions)
         with f.when(more_directions.equals(FLAT)):
-            g.lower(g.get("depth"), "least")
-            f.ret(f.constant(I64, 0))
+            f.ret(_ended(g))
         with f.when(more_directions.equals(FAILED)):
             f.ret(f.call("@polytope_again", I64, memory))
     with f.otherwise():
@@ -312,7 +348,23 @@ def _end_unless_inserted(g: _Growth, status: Value) -> None:
             g.lower(g.get("height", g.get("face", k)), "least")
         with f.loop(g.get("faces")) as face:
             g.lower(g.get("key", face), "least")
-        f.ret(f.constant(I64, 0))
+        # Many widths are about as small: only a closer look finds the least one.
+        looks = g.get("looks")
+        with f.when(looks.equals(len(LOOKS))):
+            f.ret(_ended(g))
+        with f.when(looks.equals(0)):
+            g.put(g.get("least"), "proven")
+        g.put(looks + 1, "looks")
+        f.call("@polytope_restart", VOID, g.memory)
+        f.ret(f.constant(I64, PROBES))
+
+
+def _ended(g: _Growth) -> Value:
+    """Note what is proven; return that no directions follow."""
+    with g.f.when(g.get("looks") > 0):
+        g.put(g.get("proven"), "least")
+    g.lower(g.get("depth"), "least")
+    return g.f.constant(I64, 0)
 
 
 def _again(scalar: Type) -> FunctionBuilder:
@@ -327,8 +379,7 @@ def _again(scalar: Type) -> FunctionBuilder:
         f.call("@polytope_restart", VOID, g.memory)
         f.ret(f.constant(I64, PROBES))
     g.put(0.0, "least")
-    g.lower(g.get("depth"), "least")
-    f.ret(f.constant(I64, 0))
+    f.ret(_ended(g))
     return f
 
 
@@ -358,7 +409,7 @@ def _choose(g: _Growth) -> Value:
         with f.when(~(best < enough)):
             with f.when(chosen.get().equals(0)):
                 g.lower(best, "least")
-                g.lower(g.get("depth"), "least")
+                _ended(g)
             more.leave()
         k = chosen.get()
         g.put(math.inf, "key", face)
@@ -402,7 +453,8 @@ def _set_plane(g: _Growth, face: Value, corners: Sequence[Value]) -> Value:
         height = (other < height).select(other, height)
     g.put_vector(unit, "normal", face, FACES)
     g.put(height, "height", face)
-    g.put(height, "key", face)
+    is_near = _dot(unit, [g.get("middle", k) for k in range(3)]) > g.get("cosine")
+    g.put(is_near.select(height, math.inf), "key", face)
     for k, corner in enumerate(corners):
         g.put(corner, "corners", face * 3 + k)
     # Of corners that are nearly on a line rounding may turn the face inside out.
