@@ -440,12 +440,19 @@ def _lowest(values: Value, numbers: Value) -> tuple[Value, Value]:
     return value, number
 
 
-def _set_plane(g: _Growth, face: Value, corners: Sequence[Value]) -> Value:
-    """Write a face with its plane; return whether the polytope is behind it."""
+def _set_plane(
+    g: _Growth, face: Value, corners: Sequence[Value], beside: Point | None = None
+) -> None:
+    """Write a face with its plane, whose normal may be that of one beside it."""
     points = [g.vector("corner", corner, POINTS) for corner in corners]
     normal = _cross(_less(points[1], points[0]), _less(points[2], points[0]))
     scaled = 1.0 / _dot(normal, normal).sqrt()
     unit = [each * scaled for each in normal]
+    if beside is not None:
+        # Of corners that are nearly on a line, rounding may turn the face inside out.
+        inside = [g.get("inside", axis) for axis in range(3)]
+        is_out = _dot(unit, _less(points[0], inside)) > 0.0  # false of NaN
+        unit = [is_out.select(x, y) for x, y in zip(unit, beside, strict=True)]
     # The least of the three, which differ by rounding.
     height = _dot(unit, points[0])
     for point in points[1:]:
@@ -457,9 +464,6 @@ def _set_plane(g: _Growth, face: Value, corners: Sequence[Value]) -> Value:
     g.put(is_near.select(height, math.inf), "key", face)
     for k, corner in enumerate(corners):
         g.put(corner, "corners", face * 3 + k)
-    # Of corners that are nearly on a line rounding may turn the face inside out.
-    inside = [g.get("inside", axis) for axis in range(3)]
-    return _dot(unit, inside) < height  # false of NaN
 
 
 def _insert(scalar: Type) -> FunctionBuilder:
@@ -527,14 +531,15 @@ def _insert(scalar: Type) -> FunctionBuilder:
     with f.loop(n) as k:
         begin, end, behind = (g.get(name, k) for name in ("begins", "ends", "behind"))
         place = g.get("place", k)
-        is_behind = _set_plane(g, place, (begin, end, corner))
+        beside = g.vector("normal", behind, FACES)
+        _set_plane(g, place, (begin, end, corner), beside)
         g.put(behind, "beside", place * 3)
         # The side that begins where this one ends; sides are one loop around.
         following = g.get("leaving", end)
         is_side = (following >= 0) & (following < n)
         following = is_side.select(following, 0)
         is_next = is_side & g.get("begins", following).equals(end)
-        is_whole.set(is_whole.get() & is_behind & is_next)
+        is_whole.set(is_whole.get() & is_next)
         other = g.get("place", following)
         g.put(other, "beside", place * 3 + 1)
         g.put(place, "beside", other * 3 + 2)
