@@ -31,11 +31,19 @@ from armillary.trace import Program
 
 __all__ = [
     "INLINE",
+    "IN_REGISTERS",
+    "NUMBER",
     "read_by_programs",
     "read_of_row",
     "with_addresses",
     "written_elsewhere",
 ]
+
+IN_REGISTERS: Final = 64
+"""Numbers of a column that may be in registers; LLVM decides."""
+
+NUMBER: Final[tuple[int, ...]] = ()
+"""The shape of a column of one number."""
 
 INLINE: Final = 500
 """Programs of at most so many instructions are not functions of their own."""

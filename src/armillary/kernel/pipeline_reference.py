@@ -220,8 +220,11 @@ class _PipelineRun:
             inner.stages(stage.stages, np.arange(count))
             return inner.columns[stage.point.name]
 
-        numbers = (float(self.columns[name][row]) for name in (stage.extent, stage.depth))
-        found = least_width(*numbers, self.columns[stage.axis.name][row], farthest)
+        extent, depth = (
+            float(self.columns[name][row]) for name in (stage.extent, stage.depth)
+        )
+        axis = self.columns[stage.axis.name][row]
+        found = least_width(extent, depth, axis, farthest)
         for port, value in zip(
             (Port(stage.depth, ()), stage.axis, Port(stage.least, ())),
             found,

@@ -129,12 +129,7 @@ def least_width(
 def _planes(points: Array, outside: float) -> tuple[Array, Array]:
     """Return normals and heights of the planes that have all points behind them."""
     i, j, k = np.array(
-        [
-            (i, j, k)
-            for i in range(len(points))
-            for j in range(i)
-            for k in range(j)
-        ]
+        [(i, j, k) for i in range(len(points)) for j in range(i) for k in range(j)]
     ).T
     normals = np.cross(points[j] - points[i], points[k] - points[i])
     lengths = np.linalg.norm(normals, axis=1)
