@@ -11,9 +11,9 @@ h is least
 - on one crease, with w . t = 0 along its tangent t;
 - on none, with no part of w across d.
 
-Newton's method finds the last two to rounding in a few steps, where cells of directions
-would have to be divided some hundred times. It may find another least width than that
-near which it begins, or none: `depth.py` compares, and proves.
+Newton's method finds the last two to rounding from where a polytope has proven the
+width (`depth.py`). It may find another least width than that near which it begins, or
+none: widths are compared.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ from armillary.trace.functions import absolute, by_precision, maximum, select, s
 __all__ = ["NEWTON_RECORDS", "NEWTON_TABLE", "face_stage", "newton_stages"]
 
 STEPS: Final = 2
-"""Of Newton's method, from some tenths of a radian to rounding."""
+"""Of Newton's method, from about 1e-4 of a radian to rounding."""
 
 LONGEST: Final = 0.3
 """Longest step, as a tangent."""
