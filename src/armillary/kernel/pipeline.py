@@ -2,11 +2,12 @@
 
 A `Pipeline` works on columns: arrays with a name, of which each row of a batch has its
 own. A `Program` in it reads columns with the names of its inputs and writes those of
-its outputs. Around programs there are six kinds of regions: `Each` runs once for
+its outputs. Around programs there are seven kinds of regions: `Each` runs once for
 each record of a table, `At` for the record that a row chooses, `While` as long as a
 column is above 0, `When` where one is, `Subdivide` for the pieces of an interval,
-`NearestPoint` for those points of a tree that may be the nearest ones. A row
-for which a region does not run keeps its columns, whatever its neighbours do. A `Call`
+`NearestPoint` for those points of a tree that may be the nearest ones, `LeastWidth` for
+the directions in which a convex body is measured. A row for which a region does not run
+keeps its columns, whatever its neighbours do. A `Call`
 runs another pipeline, which a record chooses; `Farthest` looks for one of the points
 of a table, `Dense` does linear algebra in loops.
 

@@ -8,7 +8,7 @@ the height of its lowest face. The farthest point across that face either proves
 becomes a corner: the faces that it sees are replaced by those between it and the sides
 around them.
 
-As many faces are looked at together as there are lanes, the lowest ones. What a point
+Several faces are looked at together, the lowest ones. What a point
 sees is found from the face that it was found across, through sides: so it is one piece,
 whatever rounding says of faces elsewhere; a face is seen where the point is above it by
 more than rounding. A body may be flat: then its width across is the least one.

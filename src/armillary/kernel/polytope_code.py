@@ -32,7 +32,10 @@ from armillary.kernel.polytope_memory import Growth, dot, layout_of, unit
 __all__ = ["PolytopeCode", "polytope_bytes"]
 
 TOGETHER: Final = 4
-"""Faces that are looked at together, at most: more are often seen by the same point."""
+"""Most faces that are looked at together, whatever the lanes: so results are the same.
+
+Of more, most would be seen by the same point.
+"""
 
 SCANNED: Final = 8
 """Faces that are compared at once."""
@@ -88,7 +91,6 @@ class PolytopeCode:
         f, real, layout = self.f, self.real, self.layout
         f.call("@polytope_begin", VOID, memory, *given)
         count = f.variable(I64, PROBES)
-        most = f.constant(I64, min(real.lanes, TOGETHER))
         with f.forever() as rounds:
             with f.loop(count.get(), step=real.lanes) as k:
                 for axis in range(3):
@@ -100,7 +102,7 @@ class PolytopeCode:
                     value = f.load(real, f.element(columns[1], real, axis))
                     place = layout.address(memory, "point", k + axis * ROOM)
                     f.store(value, place, align=real.scalar.bytes)
-            count.set(f.call("@polytope_advance", I64, memory, count.get(), most))
+            count.set(f.call("@polytope_advance", I64, memory, count.get()))
             rounds.leave(count.get().equals(0))
         return [
             layout.load(memory, "depth"),
@@ -172,12 +174,12 @@ def _put_directions(g: Growth, directions: Sequence[Sequence[Operand]]) -> None:
 
 
 def _advance(scalar: Type) -> FunctionBuilder:
-    """Return @polytope_advance(memory, count, most): how many directions come next.
+    """Return @polytope_advance(memory, count): how many directions come next.
 
-    It takes the points that were found in `count` directions, and chooses at most so
-    many faces; 0 if the least width is known.
+    It takes the points that were found in `count` directions, and chooses faces; 0 if
+    the least width is known.
     """
-    more = {"memory": PTR, "count": I64, "most": I64}
+    more = {"memory": PTR, "count": I64}
     f = FunctionBuilder("polytope_advance", I64, hints=("noinline",), more=more)
     f.needs(start_function(scalar))
     f.needs(insert_function(scalar))
@@ -279,7 +281,7 @@ def _choose(g: Growth) -> Value:
         places,
     )
     with f.forever() as more:
-        more.leave(chosen.get() >= f["most"])
+        more.leave(chosen.get() >= TOGETHER)
         lowest, at = f.variable(wide, math.inf), f.variable(places, 0)
         with f.loop(g.get("faces"), step=SCANNED) as first:
             place = g.layout.address(g.memory, "key", first)
@@ -303,7 +305,7 @@ def _choose(g: Growth) -> Value:
     # Lanes without a face look where the first one does.
     with f.when(chosen.get() > 0):
         zero = f.constant(I64, 0)
-        with f.loop(f["most"], chosen.get()) as k:
+        with f.loop(TOGETHER, chosen.get()) as k:
             g.put_vector(g.vector("direction", zero, ROOM), "direction", k, ROOM)
     return chosen.get()
 
