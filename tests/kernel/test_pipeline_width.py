@@ -76,7 +76,7 @@ def width_of_box(at: Array) -> Array:
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("lanes", [1, 4, 16])
 def test_the_least_width_of_a_box_is_that_of_a_side(dtype: Any, lanes: int):
-    kernel = compile_pipeline(search(box), dtype=dtype, lanes=lanes)(())
+    kernel = compile_pipeline(search(box), dtype=dtype, lanes=lanes)({})
     at = rows()
     found = kernel(at.astype(dtype))
     expected, tolerance = width_of_box(at), 1e-4 if dtype is np.float32 else 1e-12
@@ -94,7 +94,7 @@ def test_the_least_width_of_a_box_is_that_of_a_side(dtype: Any, lanes: int):
 def test_the_least_width_of_an_ellipsoid_is_that_of_many_directions():
     at = rows(20)
     at[9] = at[11] = at[0]
-    found = compile_pipeline(search(ellipsoid))(())(at)
+    found = compile_pipeline(search(ellipsoid))({})(at)
     ways = np.random.default_rng(3).normal(size=(4000, 3))
     ways = np.concatenate([ways, found[:, 1:4] + 1e-3 * ways[:20], found[:, 1:4]])
     ways /= np.linalg.norm(ways, axis=1, keepdims=True)
@@ -112,14 +112,14 @@ def test_the_least_width_of_an_ellipsoid_is_that_of_many_directions():
 def test_of_a_ball_a_width_is_found_where_all_are_equal():
     at = rows()[:1]
     at[0, :6] = 0.5, 0.5, 0.5, 0.0, 0.0, 0.0
-    depth, *_, least = compile_pipeline(search(ellipsoid))(())(at)[0]
+    depth, *_, least = compile_pipeline(search(ellipsoid))({})(at)[0]
     assert depth == pytest.approx(0.5, abs=1e-12)
     assert 0.48 < least < depth  # as near as its corners allow
 
 
 def test_the_reference_agrees():
     at = rows(12)
-    kernel = compile_pipeline(search(box))(())
+    kernel = compile_pipeline(search(box))({})
     (expected,) = evaluate(search(box), kernel._native.tables, at)
     # Of a flat body both sides are as near.
     numbers = [0, 4]
