@@ -20,7 +20,7 @@ FLAT: Final = -1
 """The body is flat."""
 
 FAILED: Final = -2
-"""The first points are no polytope."""
+"""Rounding left nothing with an inside."""
 
 
 def insert_function(scalar: Type) -> FunctionBuilder:
