@@ -219,11 +219,11 @@ def hard_shapes() -> Iterator[Figure]:
     """Yield the pairs of shapes that take longest, with depth, beside coal."""
     tube, box = arm.shapes.Cylinder(radius=0.1, length=0.4), arm.shapes.Box
     other = arm.shapes.Cylinder(radius=0.2, length=0.6)
-    yield from distances.pair_figures(tube, box(size=(0.4, 0.3, 0.6)), 1.0, 1.0)
-    yield from distances.pair_figures(tube, other, 1.0, 1.0)
+    yield from distances.pair_figures(tube, box(size=(0.4, 0.3, 0.6)), 2.0, 2.0)
+    yield from distances.pair_figures(tube, other, 2.0, 2.0)
     around = arm.shapes.ConvexPolyhedron.around
     a, b = (around(distances.hull(100 + k, 100)) for k in range(2))
-    yield from distances.pair_figures(a, b, 1.0, 1.0)
+    yield from distances.pair_figures(a, b, 2.0, 2.0)
     yield from distances.pair_figures(a, b, 1.0, 1.0, depth=False)
 
 

@@ -34,7 +34,8 @@ def test_values_are_right_or_said_to_be_uncertain(kinds: tuple[str, str]):
         assert not false_free.any()
         assert not (wrong & (found.gap < TOLERANCE * size)).any()
         assert found.gap.max() < 1e-2 * size
-        assert (found.gap > 1e-6 * size).mean() < 0.1
+        # About a tenth of the poses are nearly concentric.
+        assert (found.gap > 1e-6 * size).mean() < 0.15
         if is_back_tried:
             back = distance(b, X, a, np.eye(4)).value
             uncertain = np.maximum(found.gap, TOLERANCE * size)
@@ -78,8 +79,8 @@ ROUND: list[Primitive] = [
 
 @pytest.mark.parametrize("other", ROUND, ids=lambda shape: type(shape).__name__)
 def test_a_round_body_turned_about_its_axis_is_as_deep_in_a_box(other: Primitive):
-    # Cells of directions find another depth for each turn, up to their tolerance of
-    # 1e-9; widths that are stationary are exact.
+    # A polytope finds another depth for each turn, up to its tolerance of 1e-9; widths
+    # that are stationary are exact.
     depth = distance_kernel(Box(size=(0.4, 0.3, 0.6)), other)
     rng = np.random.default_rng(4)
     poses = [

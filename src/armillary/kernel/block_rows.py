@@ -6,11 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from armillary.kernel.builder import FunctionBuilder, Operand, Value
-from armillary.kernel.machine_type import Type
+from armillary.kernel.machine_type import I1, I64, Type
 from armillary.kernel.transpose import load_scattered_rows, squares_of, store_square
 from armillary.trace import Port
 
-__all__ = ["ALIGNMENT", "aligned", "read_rows", "write_rows"]
+__all__ = [
+    "ALIGNMENT",
+    "aligned",
+    "read_lane",
+    "read_rows",
+    "repeated_lanes",
+    "write_lane",
+    "write_rows",
+]
 
 ALIGNMENT: Final = 64
 
@@ -43,6 +51,36 @@ def read_rows(
             target = f.element(columns[port.name], real, first)
             for k in range(count):
                 f.store(values[k], target, k, align=aligned(real))
+
+
+def read_lane(real: Type, columns: Sequence[Value], lane: Value) -> list[Value]:
+    """Return the number that each of some columns has in a lane."""
+    return [column.function.load(real.scalar, column, lane) for column in columns]
+
+
+def write_lane(values: Sequence[Value], columns: Sequence[Value], lane: Value) -> None:
+    """Write a number of each of some columns in a lane."""
+    for value, column in zip(values, columns, strict=True):
+        column.function.store(value, column, lane)
+
+
+def repeated_lanes(
+    f: FunctionBuilder, real: Type, columns: Sequence[tuple[Value, int]]
+) -> Value:
+    """Return a bit for each lane whose columns are those of the lane before it.
+
+    columns: Where they lie, and how many numbers they have.
+    """
+    lanes = real.lanes
+    if lanes == 1:
+        return f.constant(I64, 0)
+    alike = f.variable(I1.wide(lanes), 1)
+    before = [0, *range(lanes - 1)]
+    for column, size in columns:
+        with f.loop(size) as k:
+            value = f.load(real, column, k, align=aligned(real)).bits()
+            alike.set(alike.get() & value.equals(value.shuffled(value, before)))
+    return alike.get().mask() & -2
 
 
 def write_rows(

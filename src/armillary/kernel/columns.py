@@ -45,6 +45,7 @@ from armillary.kernel.stages import (
     Dense,
     Each,
     Farthest,
+    LeastWidth,
     NearestPoint,
     NearRecords,
     Stage,
@@ -65,6 +66,7 @@ __all__ = [
     "each",
     "farthest",
     "index_field",
+    "least_width",
     "nearest",
     "number_field",
     "repeat",
@@ -564,6 +566,20 @@ def nearest(
     (balls,) = (field.name for field in tree.fields)
     columns = value.name, least.name, enough.name
     return NearestPoint(tree.name, balls, point, stages, *columns, chosen, part)
+
+
+def least_width(
+    direction: Port,
+    *stages: Stage,
+    point: Port,
+    extent: Port,
+    depth: Port,
+    axis: Port,
+    least: Port,
+) -> LeastWidth:
+    """Return stages that find points of a convex body; see `LeastWidth`."""
+    names = extent.name, depth.name
+    return LeastWidth(direction, stages, point, *names, axis, least.name)
 
 
 def call(

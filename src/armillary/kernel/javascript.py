@@ -32,6 +32,7 @@ from armillary.kernel.stages import (
     Dense,
     Each,
     Farthest,
+    LeastWidth,
     NearestPoint,
     Stage,
     Subdivide,
@@ -324,6 +325,11 @@ class _Printer:
                 raise KernelError(
                     f"The pipeline '{self.pipeline.name}' searches a tree of balls, "
                     "which cannot be printed as JavaScript."
+                )
+            case LeastWidth():
+                raise KernelError(
+                    f"The pipeline '{self.pipeline.name}' grows a polytope, which "
+                    "cannot be printed as JavaScript."
                 )
             case When():
                 yield f"if ({self._is_positive(stage.condition)}) {{"

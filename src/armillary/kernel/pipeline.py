@@ -2,11 +2,12 @@
 
 A `Pipeline` works on columns: arrays with a name, of which each row of a batch has its
 own. A `Program` in it reads columns with the names of its inputs and writes those of
-its outputs. Around programs there are six kinds of regions: `Each` runs once for
+its outputs. Around programs there are seven kinds of regions: `Each` runs once for
 each record of a table, `At` for the record that a row chooses, `While` as long as a
 column is above 0, `When` where one is, `Subdivide` for the pieces of an interval,
-`NearestPoint` for those points of a tree that may be the nearest ones. A row
-for which a region does not run keeps its columns, whatever its neighbours do. A `Call`
+`NearestPoint` for those points of a tree that may be the nearest ones, `LeastWidth` for
+the directions in which a convex body is measured. A row for which a region does not run
+keeps its columns, whatever its neighbours do. A `Call`
 runs another pipeline, which a record chooses; `Farthest` looks for one of the points
 of a table, `Dense` does linear algebra in loops.
 
@@ -40,6 +41,7 @@ from armillary.kernel.stages import (
     Each,
     Farthest,
     Leaf,
+    LeastWidth,
     NearestPoint,
     NearRecords,
     Stage,
@@ -188,6 +190,9 @@ def _parts(stages: Sequence[Stage]) -> Iterator[str]:
                 columns = stage.value, stage.least, stage.enough
                 columns = (*columns, stage.chosen.name, stage.part)
                 yield f"nearest {fields!r} {stage.point} {columns!r} ("
+            case LeastWidth():
+                columns = stage.extent, stage.depth, stage.axis.name, stage.least
+                yield f"width {stage.direction} {stage.point} {columns!r} ("
         yield from _parts(stage.stages)
         yield ")"
 
@@ -262,10 +267,20 @@ class _Check:
                     for name in (stage.least, stage.enough):
                         self.number(name, known, "what is wanted")
                     self.written(stage.point, made, "a search")
+                case LeastWidth():
+                    for name in (stage.extent, stage.depth):
+                        self.number(name, known, "what is known of a width")
+                    self.known(stage.axis.name, known, "a first direction")
+                    for port in (stage.direction, stage.point, stage.axis):
+                        self.same(port, (3,), "a width")
+                    self.written(stage.direction, made, "a width")
             self.stages(stage.stages, made, inner)
             if isinstance(stage, Subdivide):
                 for name in (stage.covered, stage.ended):
                     self.written(Port(name, ()), known, "a subdivision")
+            if isinstance(stage, LeastWidth):
+                self.known(stage.point.name, made, "the farthest point")
+                self.written(Port(stage.least, ()), known, "a width")
             if isinstance(stage, NearestPoint):
                 self.number(stage.value, made, "the value of a point")
                 self.written(stage.chosen, known, "a search")

@@ -10,10 +10,19 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from typing import Final, TypeAlias
 
-from armillary.kernel.block_rows import ALIGNMENT, aligned, read_rows, write_rows
+from armillary.kernel.block_rows import (
+    ALIGNMENT,
+    aligned,
+    read_lane,
+    read_rows,
+    repeated_lanes,
+    write_lane,
+    write_rows,
+)
 from armillary.kernel.builder import EndlessLoop, FunctionBuilder, Value
 from armillary.kernel.dense_code import dense_function, working_numbers
 from armillary.kernel.emit import emit_columns, emit_values
@@ -24,12 +33,15 @@ from armillary.kernel.near_code import near_records
 from armillary.kernel.nearest_code import NearestCode
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_columns import (
+    IN_REGISTERS,
     INLINE,
+    NUMBER,
     read_by_programs,
     read_of_row,
     with_addresses,
     written_elsewhere,
 )
+from armillary.kernel.polytope_code import PolytopeCode, polytope_bytes
 from armillary.kernel.record_code import lane_records
 from armillary.kernel.stages import (
     At,
@@ -37,6 +49,8 @@ from armillary.kernel.stages import (
     Dense,
     Each,
     Farthest,
+    LaneRegion,
+    LeastWidth,
     NearestPoint,
     Stage,
     Subdivide,
@@ -52,12 +66,6 @@ __all__ = ["TABLE", "column_code", "pipeline_code"]
 
 TABLE: Final = Struct.of(records=(PTR, 1), count=(I64, 1))
 """What the machine code of a pipeline reads of a table; they follow each other."""
-
-IN_REGISTERS: Final = 64
-"""Numbers of a column that may be in registers; LLVM decides."""
-
-NUMBER: Final[tuple[int, ...]] = ()
-"""The shape of a column of one number."""
 
 
 def pipeline_code(
@@ -210,6 +218,8 @@ class _PipelineCode:
                     self.subdivide(stage, active)
                 case NearestPoint():
                     self.nearest(stage, active)
+                case LeastWidth():
+                    self.width(stage, active)
                 case When():
                     self.when(stage, active)
 
@@ -262,51 +272,56 @@ class _PipelineCode:
 
     def subdivide(self, stage: Subdivide, active: Mask) -> None:
         """Write stages for the pieces of one row after the other, in lanes."""
-        f, rows = self.f, self.columns
+        rows = self.columns
         piece = self.memories(dict.fromkeys(stage.piece, NUMBER))
-        loop = SubdivisionCode(f, self.real, stage)
+        loop = SubdivisionCode(self.f, self.real, stage)
         results = [rows[stage.covered], rows[stage.ended]]
         with self.row_by_row(stage, active, piece, results) as lane:
-            found = loop.write(
-                f.load(self.scalar, rows[stage.longest], lane),
-                [self.columns[name] for name in stage.piece],
-                lambda: self.stages(stage.stages, None),
-            )
-            for value, result in zip(found, results, strict=True):
-                f.store(value, result, lane)
+            (longest,) = read_lane(self.real, [rows[stage.longest]], lane)
+            columns = [self.columns[name] for name in stage.piece]
+            run = partial(self.stages, stage.stages, None)
+            found = loop.write(longest, columns, run)
+            write_lane(found, results, lane)
 
     def nearest(self, stage: NearestPoint, active: Mask) -> None:
         """Write stages for the balls of one row after the other, in lanes."""
         f, rows = self.f, self.columns
         table = self.pipeline.table(stage.tree)
         (balls,) = (one for one in table.fields if one.name == stage.balls)
-        search = NearestCode(
-            f, self.real, stage, table.layout(self.real.bits), balls.shape[1]
-        )
+        layout = table.layout(self.real.bits)
+        search = NearestCode(f, self.real, stage, layout, balls.shape[1])
         tree, _ = self.records(table)
         own = self.memories({stage.point.name: (3,), stage.value: NUMBER})
         chosen = [f.element(rows[stage.chosen.name], self.real, k) for k in range(3)]
         results = [rows[stage.least], *chosen]
         with self.row_by_row(stage, active, own, results) as lane:
-            wanted = [
-                f.load(self.scalar, rows[name], lane)
-                for name in (stage.least, stage.enough)
-            ]
-            before = [f.load(self.scalar, base, lane) for base in chosen]
-            found = search.write(
-                tree,
-                wanted,
-                before,
-                (self.columns[stage.point.name], self.columns[stage.value]),
-                lambda: self.stages(stage.stages, None),
-            )
-            for value, result in zip(found, results, strict=True):
-                f.store(value, result, lane)
+            wanted = read_lane(self.real, [rows[stage.least], rows[stage.enough]], lane)
+            before = read_lane(self.real, chosen, lane)
+            columns = self.columns[stage.point.name], self.columns[stage.value]
+            run = partial(self.stages, stage.stages, None)
+            found = search.write(tree, wanted, before, columns, run)
+            write_lane(found, results, lane)
+
+    def width(self, stage: LeastWidth, active: Mask) -> None:
+        """Write stages for directions of one row after the other, in lanes."""
+        f, rows = self.f, self.columns
+        search = PolytopeCode(f, self.real)
+        memory = self.memory(-(-polytope_bytes(self.scalar) // self.real.bytes))
+        own = self.memories({stage.direction.name: (3,), stage.point.name: (3,)})
+        axis = [f.element(rows[stage.axis.name], self.real, k) for k in range(3)]
+        known = [rows[stage.depth], *axis]
+        results = [*known, rows[stage.least]]
+        with self.row_by_row(stage, active, own, results) as lane:
+            given = read_lane(self.real, [rows[stage.extent], *known], lane)
+            columns = self.columns[stage.direction.name], self.columns[stage.point.name]
+            run = partial(self.stages, stage.stages, None)
+            found = search.write(memory, given, columns, run)
+            write_lane(found, results, lane)
 
     @contextmanager
     def row_by_row(
         self,
-        stage: Subdivide | NearestPoint,
+        stage: LaneRegion,
         active: Mask,
         own: Mapping[str, Value],
         results: Sequence[Value],
@@ -328,7 +343,8 @@ class _PipelineCode:
         self.flags = f.variable(self.bits, 0)
         counted = f.constant(self.bits, -1) if active is None else active.packed()
         bits = f.variable(I64, counted.to(I64, "zext") & ((1 << lanes) - 1))
-        repeated = self.repeated(of_row, rows) & (bits.get() << 1)
+        parts = [(rows[name], math.prod(shapes[name])) for name in of_row]
+        repeated = repeated_lanes(f, self.real, parts) & (bits.get() << 1)
         with f.forever() as each_row:
             each_row.leave(bits.get().equals(0))
             lane = f.count_trailing_zeros(bits.get())
@@ -336,9 +352,7 @@ class _PipelineCode:
             mine = f.constant(I64, 1) << lane
             # The same as the row before it, as is the padding behind the last row.
             with f.when((repeated & mine).differs(0)):
-                for result in results:
-                    before = f.load(self.scalar, result, lane - 1)
-                    f.store(before, result, lane)
+                write_lane(read_lane(self.real, results, lane - 1), results, lane)
                 last = (flags.get().to(I64, "zext") & (mine >> 1)) << 1
                 flags.set(flags.get() | last.to(self.bits, "trunc"))
                 each_row.repeat()
@@ -351,20 +365,6 @@ class _PipelineCode:
             with f.when(self.flags.get().differs(0), unlikely=True):
                 flags.set(flags.get() | mine.to(self.bits, "trunc"))
         self.columns, self.flags = rows, flags
-
-    def repeated(self, names: Sequence[str], columns: Mapping[str, Value]) -> Value:
-        """Return a bit for each lane whose columns are those of the lane before it."""
-        f, lanes = self.f, self.real.lanes
-        if lanes == 1:
-            return f.constant(I64, 0)
-        alike = f.variable(I1.wide(lanes), 1)
-        before = [0, *range(lanes - 1)]
-        for name in names:
-            with f.loop(math.prod(self.pipeline.columns[name])) as k:
-                value = f.load(self.real, columns[name], k, align=self.align).bits()
-                same = value.equals(value.shuffled(value, before))
-                alike.set(alike.get() & same)
-        return alike.get().mask() & -2
 
     def each(self, stage: Each, active: Mask) -> None:
         f, table = self.f, self.pipeline.table(stage.table)

@@ -14,6 +14,8 @@ from armillary.kernel.stages import (
     Dense,
     Each,
     Farthest,
+    LaneRegion,
+    LeastWidth,
     NearestPoint,
     Stage,
     Subdivide,
@@ -29,11 +31,19 @@ from armillary.trace import Program
 
 __all__ = [
     "INLINE",
+    "IN_REGISTERS",
+    "NUMBER",
     "read_by_programs",
     "read_of_row",
     "with_addresses",
     "written_elsewhere",
 ]
+
+IN_REGISTERS: Final = 64
+"""Numbers of a column that may be in registers; LLVM decides."""
+
+NUMBER: Final[tuple[int, ...]] = ()
+"""The shape of a column of one number."""
 
 INLINE: Final = 500
 """Programs of at most so many instructions are not functions of their own."""
@@ -65,7 +75,7 @@ def read_by_programs(stages: Sequence[Stage]) -> set[str]:
     return {port.name for one in programs_in(stages) for port in one.inputs}
 
 
-def read_of_row(pipeline: Pipeline, stage: Subdivide | NearestPoint) -> list[str]:
+def read_of_row(pipeline: Pipeline, stage: LaneRegion) -> list[str]:
     """Return the columns that such a region reads and that others write."""
     fields = {field.name: field for table in pipeline.tables for field in table.fields}
 
@@ -86,6 +96,9 @@ def read_of_row(pipeline: Pipeline, stage: Subdivide | NearestPoint) -> list[str
         # What is wanted differs from row to row, as what is read does.
         read |= dict.fromkeys((stage.least, stage.enough))
         read.pop(stage.point.name, None)
+    if isinstance(stage, LeastWidth):
+        read |= dict.fromkeys((stage.extent, stage.depth, stage.axis.name))
+        read.pop(stage.direction.name, None)
     return [n for n in read if n in given or everywhere[n] > here[n]]
 
 
@@ -117,6 +130,8 @@ def _reads(stages: Sequence[Stage]) -> Iterator[str]:
                 yield stage.longest
             case NearestPoint():
                 yield from (stage.least, stage.enough)
+            case LeastWidth():
+                yield from (stage.extent, stage.depth, stage.axis.name)
         yield from _reads(stage.stages)
 
 
@@ -128,6 +143,9 @@ def _writers(stages: Sequence[Stage]) -> Counter[str]:
     for region in lane_regions_in(stages):
         if isinstance(region, Subdivide):
             written.update((*region.piece, region.covered, region.ended))
+        elif isinstance(region, LeastWidth):
+            results = region.depth, region.axis.name, region.least
+            written.update((region.direction.name, *results))
         else:
             written.update((region.point.name, region.least, region.chosen.name))
     return written

@@ -30,6 +30,7 @@ from armillary.kernel.stages import (
     Dense,
     Each,
     Farthest,
+    LeastWidth,
     NearestPoint,
     Stage,
     Subdivide,
@@ -60,6 +61,9 @@ LIKELY_PIECES = 64
 
 LIKELY_RECORDS = 16
 """Records of the tree of a `NearestPoint` for which threads are planned."""
+
+LIKELY_ROUNDS = 8
+"""Rounds of a `LeastWidth` for which threads are planned."""
 
 LIKELY_OPERATIONS = 100
 """Operations of a `Call` for which threads are planned."""
@@ -434,6 +438,8 @@ def _operations(stages: Sequence[Stage], counts: Mapping[str, int], around: int)
                 total += LIKELY_PIECES * _operations(stage.stages, counts, around)
             case NearestPoint():
                 total += LIKELY_RECORDS * _operations(stage.stages, counts, around)
+            case LeastWidth():
+                total += LIKELY_ROUNDS * _operations(stage.stages, counts, around)
             case _:
                 total += _operations(stage.stages, counts, around)
     return total

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from armillary.kernel.arguments import broadcast
 from armillary.kernel.pipeline import Pipeline
+from armillary.kernel.polytope import least_width
 from armillary.kernel.references import vectorize
 from armillary.kernel.stages import (
     At,
@@ -22,6 +23,7 @@ from armillary.kernel.stages import (
     Dense,
     Each,
     Farthest,
+    LeastWidth,
     NearestPoint,
     Stage,
     Subdivide,
@@ -124,6 +126,9 @@ class _PipelineRun:
                 case NearestPoint():
                     for row in rows:
                         self.nearest(stage, row)
+                case LeastWidth():
+                    for row in rows:
+                        self.width(stage, row)
                 case When():
                     self.stages(stage.stages, self.positive(stage.condition, rows))
                 case While():
@@ -205,6 +210,27 @@ class _PipelineRun:
         if values[at] < self.columns[stage.least][row]:
             self.columns[stage.least][row] = values[at]
             chosen[row] = points[at]
+
+    def width(self, stage: LeastWidth, row: Any) -> None:
+        """Find the least width of the body of a row."""
+
+        def farthest(directions: Array) -> Array:
+            count = len(directions)
+            inner = self.repeated(row, count, {stage.direction.name: directions})
+            inner.stages(stage.stages, np.arange(count))
+            return inner.columns[stage.point.name]
+
+        extent, depth = (
+            float(self.columns[name][row]) for name in (stage.extent, stage.depth)
+        )
+        axis = self.columns[stage.axis.name][row]
+        found = least_width(extent, depth, axis, farthest)
+        for port, value in zip(
+            (Port(stage.depth, ()), stage.axis, Port(stage.least, ())),
+            found,
+            strict=True,
+        ):
+            self.column(port)[row] = value
 
     def repeated(self, row: Any, count: int, own: dict[str, Array]) -> _PipelineRun:
         """Return a run of a row, several times, with columns of its own."""

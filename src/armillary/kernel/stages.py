@@ -18,7 +18,9 @@ __all__ = [
     "Dense",
     "Each",
     "Farthest",
+    "LaneRegion",
     "Leaf",
+    "LeastWidth",
     "NearRecords",
     "NearestPoint",
     "Region",
@@ -214,6 +216,34 @@ class NearestPoint(msgspec.Struct, frozen=True):
 
 
 @final
+class LeastWidth(msgspec.Struct, frozen=True):
+    """Stages that find points of a convex body, until its least width is known.
+
+    They run for several directions of one row at once: they read each, `direction`, and
+    write the farthest `point` of the body in it. `polytope.py` says what is done with
+    these. Columns that others have written are those of the row, for all directions.
+
+    Attributes:
+        direction: The column that stages read, a unit vector.
+        stages: What runs.
+        point: The column that they write.
+        extent: A column of the row: the size of the numbers that points are made of.
+        depth: A column of the row: a width that is known, or infinity; then the least.
+        axis: A column of the row: a unit vector that is looked at first; where
+            another width is the least, its direction.
+        least: The column in which is left what the width is proven not to be below.
+    """
+
+    direction: Port
+    stages: tuple[Stage, ...]
+    point: Port
+    extent: str
+    depth: str
+    axis: Port
+    least: str
+
+
+@final
 class Call(msgspec.Struct, frozen=True):
     """Another pipeline, which the record around it chooses, on columns of this one.
 
@@ -282,7 +312,10 @@ class Dense:
     fields: tuple[str, ...] = ()
 
 
-Region: TypeAlias = Each | At | While | When | Subdivide | NearestPoint
+LaneRegion: TypeAlias = Subdivide | NearestPoint | LeastWidth
+"""Regions whose stages run for several parts of one row at once."""
+
+Region: TypeAlias = Each | At | While | When | LaneRegion
 Leaf: TypeAlias = Call | Farthest | Dense
 Stage: TypeAlias = Program | Leaf | Region
 
@@ -301,10 +334,10 @@ def searches_in(stages: Sequence[Stage]) -> Iterator[Farthest]:
     return (stage for stage in _leaves_in(stages) if isinstance(stage, Farthest))
 
 
-def lane_regions_in(stages: Sequence[Stage]) -> Iterator[Subdivide | NearestPoint]:
+def lane_regions_in(stages: Sequence[Stage]) -> Iterator[LaneRegion]:
     """Yield the regions that take one row after the other, in order."""
     for stage in stages:
-        if isinstance(stage, Subdivide | NearestPoint):
+        if isinstance(stage, LaneRegion):
             yield stage
         if not isinstance(stage, Program | Leaf):
             yield from lane_regions_in(stage.stages)

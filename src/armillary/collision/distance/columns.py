@@ -19,18 +19,12 @@ from armillary.model.cloud import Cloud
 from armillary.model.primitive import Primitive
 from armillary.trace import Port
 
-__all__ = ["ARCS", "CORNERS", "WAITING", "PairColumns", "Side", "SideName"]
+__all__ = ["CORNERS", "PairColumns", "Side", "SideName"]
 
 SideName: TypeAlias = Literal["a", "b"]
 
 CORNERS: Final = 8
 """Corners of a polyhedron that are compared at once."""
-
-ARCS: Final = 6
-"""Arcs of directions that can wait."""
-
-WAITING: Final = 16
-"""Cells of directions that can wait while the depth is searched for."""
 
 
 @final
@@ -114,45 +108,15 @@ class PairColumns(Columns):
     meets = Column("above 0 where bodies may overlap, so that a depth is needed")
 
     # The search for the depth (`depth.py`).
-    from_last = Column("1 for the probe of the direction where the distance ended")
-    along = Column("direction of a probe", 3)
-    corner = Column("number of a direction of a cell: 0, 1 or 2")
-    tries = Column("number of the search, 1 to 3; 0 when none follows")
-    octant = Column("octants that were taken, and one more for the last cell")
-    axes = Column("directions of the edges of the first octant", 3, 3)
-    directions = Column("unit vectors at the corners of the cell", 3, 3)
-    taken = Column("1 if the farthest points of the cell are not known yet")
-    later = Column("directions of cells that wait, the last first", WAITING, 3, 3)
-    pushed = Column("directions of cells that begin to wait, the last first", 2, 3, 3)
-    move = Column("how many cells begin to wait; below 0 if one does no longer")
-    waiting = Column("how many cells wait")
+    along = Column("direction in which A - B is searched", 3)
+    against = Column("the opposite direction", 3)
+    farthest = Column("farthest point of A - B in that direction", 3, unit="m")
     depth = Column("least width so far", unit="m")
     axis = Column("direction of the least width so far", 3)
-    middle = Column("middle of the last cell", 3)
-    radius = Column("radius of the last cell, as a tangent")
-    factor = Column("factor of the tolerance, which grows")
-    short = Column("1 if a part of the last cell found no room to wait")
     least = Column("what the depth is proven not to be below", unit="m")
-    lost = Column("1 if a part of another cell found no room to wait")
-    going = Column("above 0 while the search goes on")
-    fresh = Column("above 0 where a less width was found that is not a local least yet")
+    doubt = Column("above 0 where that is much less than the depth", unit="m")
     trials = Column("directions that Newton's method improves", "trials", 3)
     newton = Column("number of its step")
-
-    # The search of arcs (`arcs.py`).
-    arc = Column(
-        "where an arc is divided; its ends, each with its farthest point", 5, 3
-    )
-    arcs = Column("arcs that wait, the last first", ARCS, 5, 3)
-    base = Column("end of the last arc of a circle, with its farthest point", 2, 3)
-    probe = Column("direction that is looked at next", 3)
-    turn = Column("number of the arc, of all circles")
-    opening = Column("above 0 where that direction is the end of a new arc")
-
-    # Of both searches.
-    farthest = Column("farthest points of A - B at the corners", 3, 3, unit="m")
-    against = Column("minus the direction in which A - B is searched", 3)
-    divided = Column("1 for corners that are replaced if a cell is divided there", 3)
 
     def __init__(
         self, a: Primitive | Cloud, b: Primitive | Cloud, *, pose_rows: int = 3

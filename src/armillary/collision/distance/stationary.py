@@ -11,9 +11,9 @@ h is least
 - on one crease, with w . t = 0 along its tangent t;
 - on none, with no part of w across d.
 
-Newton's method finds the last two to rounding in a few steps, where cells of directions
-would have to be divided some hundred times. It may find another least width than that
-near which it begins, or none: `depth.py` compares, and proves.
+Newton's method finds the last two to rounding from where a polytope has proven the
+width (`depth.py`). It may find another least width than that near which it begins, or
+none: widths are compared.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ from armillary.trace.functions import absolute, by_precision, maximum, select, s
 
 __all__ = ["NEWTON_RECORDS", "NEWTON_TABLE", "face_stage", "newton_stages"]
 
-STEPS: Final = 6
-"""Of Newton's method, from some tenths of a radian to rounding."""
+STEPS: Final = 2
+"""Of Newton's method, from about 1e-4 of a radian to rounding."""
 
 LONGEST: Final = 0.3
 """Longest step, as a tangent."""
@@ -106,11 +106,10 @@ def _is_known(columns: PairColumns) -> bool:
 
 
 class Least(NamedTuple):
-    """The least width so far, and that nothing is new about it."""
+    """The least width so far."""
 
     depth: Number
     axis: Vector
-    fresh: Number
 
 
 Widths: TypeAlias = Callable[[Vector3], Vector3]
@@ -237,7 +236,7 @@ class _Comparison:
 
     @property
     def found(self) -> Least:
-        return Least(self._depth, self._axis, 0.0)
+        return Least(self._depth, self._axis)
 
 
 def _newton(farthest: Widths, d: Vector3) -> Vector3:
@@ -257,7 +256,7 @@ def _newton(farthest: Widths, d: Vector3) -> Vector3:
     uv = 0.5 * (dot(along_u, v) + dot(along_v, u))
     # The Hessian is made positive by a multiple of 1, where it is not.
     mean, half = 0.5 * (uu + vv), 0.5 * (uu - vv)
-    more = maximum(0.01 * absolute(width) - mean + sqrt(half * half + uv * uv), 0.0)
+    more = maximum(_least_bend(width) - mean + sqrt(half * half + uv * uv), 0.0)
     uu, vv = uu + more, vv + more
     scaled = 1.0 / (uu * vv - uv * uv)
     s, t = (uv * q - vv * p) * scaled, (uv * p - uu * q) * scaled
@@ -279,9 +278,15 @@ def _slid(farthest: Widths, crease: Crease, d: Vector3) -> Vector3:
     change = scale(1.0 / tiny, subtract(farthest(add(next_to, nudge)), w))
     slope = dot(w, tangent)
     bend = dot(change, tangent) - dot(w, aside) / dot(aside, aside)
-    least = 0.01 * absolute(dot(w, d))
+    least = _least_bend(dot(w, d))
     step = scale(-slope / select(bend > least, bend, least), tangent)
     return onto(crease, add(d, _short(step, norm(step))))
+
+
+def _least_bend(width: Number) -> Number:
+    """Return the least second derivative that is more than rounding."""
+    # Of nearly concentric bodies it is as small as their offset.
+    return by_precision(width, double=1e-6, single=1e-2) * absolute(width)
 
 
 def _short(step: Vector3, length: Number) -> Vector3:

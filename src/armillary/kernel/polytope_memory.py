@@ -1,0 +1,133 @@
+"""The memory of the search for the least width of a body, and code that works on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from armillary.kernel.builder import FunctionBuilder, Operand, Value
+from armillary.kernel.machine_type import I16, I64, Type
+from armillary.kernel.memory import Struct
+from armillary.kernel.polytope import FACES, POINTS, ROOM, margins
+
+__all__ = ["Growth", "Point", "cross", "dot", "layout_of", "less", "unit"]
+
+Point: TypeAlias = Sequence[Value]
+
+
+def layout_of(scalar: Type) -> Struct:
+    """Return how the memory of a search is laid out."""
+    return Struct.of(
+        # Directions that are looked at next, and the farthest points there: first all
+        # first coordinates.
+        direction=(scalar, 3 * ROOM),
+        point=(scalar, 3 * ROOM),
+        face=(I64, ROOM),  # that each direction is across
+        # The polytope. Faces that are gone have an infinite height; the key of one
+        # that is to be looked at is its height, of others it is infinite.
+        corner=(scalar, 3 * POINTS),
+        normal=(scalar, 3 * FACES),
+        height=(scalar, FACES),
+        key=(scalar, FACES),
+        corners=(I16, 3 * FACES),  # of faces, against the clock as seen from outside
+        beside=(I16, 3 * FACES),  # the face across the side that begins at a corner
+        # What an insertion works with: faces that are seen, then the sides around
+        # them: where these begin, end, the face behind, and the new face.
+        seen=(I16, FACES),
+        begins=(I16, FACES),
+        ends=(I16, FACES),
+        behind=(I16, FACES),
+        place=(I16, FACES),
+        leaving=(I16, POINTS),  # the side that begins at a corner
+        free=(I16, FACES),
+        count=(I64, 1),
+        faces=(I64, 1),
+        frees=(I64, 1),
+        tries=(I64, 1),
+        # The least width, where it is, and what is proven.
+        depth=(scalar, 1),
+        axis=(scalar, 3),
+        least=(scalar, 1),
+        extent=(scalar, 1),
+        inside=(scalar, 3),  # a point in the first tetrahedron
+        outside=(scalar, 1),  # how far a point is above a face that it sees
+        restarts=(I64, 1),
+        # Where only faces across directions near one are looked at: how often that was
+        # done, the direction, its least cosine, and what was proven before.
+        looks=(I64, 1),
+        middle=(scalar, 3),
+        cosine=(scalar, 1),
+        proven=(scalar, 1),
+    )
+
+
+class Growth:
+    """A function on the memory of a search, under construction."""
+
+    def __init__(self, f: FunctionBuilder, scalar: Type) -> None:
+        """Take the function, which has the memory as a parameter."""
+        self.f, self.scalar = f, scalar
+        self.layout, self.memory = layout_of(scalar), f["memory"]
+
+    def get(self, field: str, index: Operand = 0) -> Value:
+        """Return a number; of whole numbers one of 64 bits."""
+        value = self.layout.load(self.memory, field, index)
+        return value.to(I64, "sext") if value.type == I16 else value
+
+    def put(self, value: Operand, field: str, index: Operand = 0) -> None:
+        """Write a number."""
+        if isinstance(value, Value) and self.layout.kinds[field] == I16:
+            value = value.to(I16, "trunc")
+        self.layout.store(value, self.memory, field, index)
+
+    def vector(self, field: str, index: Value, size: int) -> list[Value]:
+        """Return a vector of a field that has `size` numbers for each coordinate."""
+        return [self.get(field, index + axis * size) for axis in range(3)]
+
+    def put_vector(
+        self, vector: Sequence[Operand], field: str, index: Value, size: int
+    ) -> None:
+        """Write a vector."""
+        for axis, value in enumerate(vector):
+            self.put(value, field, index + axis * size)
+
+    def enough(self) -> Value:
+        """Return the height from which on faces need not be looked at."""
+        extent = self.get("extent")
+        tolerance, precise = (extent * part for part in margins(self.scalar.bits)[1:])
+        depth = self.get("depth")
+        shallow = depth * 1e-3
+        allowed = (shallow < tolerance).select(shallow, tolerance)
+        return depth - (allowed > precise).select(allowed, precise)
+
+    def lower(self, value: Value, field: str) -> None:
+        """Take a smaller number."""
+        old = self.get(field)
+        self.put((value < old).select(value, old), field)
+
+
+def unit(a: Point) -> list[Value]:
+    """Return a / |a|."""
+    length = dot(a, a).sqrt()
+    return [each / length for each in a]
+
+
+def dot(a: Point, b: Point) -> Value:
+    """Return the inner product; products and sums may be rounded as one."""
+    total = a[0].contracted("fmul", b[0])
+    for x, y in zip(a[1:], b[1:], strict=True):
+        total = x.contracted("fmul", y).contracted("fadd", total)
+    return total
+
+
+def less(a: Point, b: Point) -> list[Value]:
+    """Return a - b."""
+    return [x - y for x, y in zip(a, b, strict=True)]
+
+
+def cross(a: Point, b: Point) -> list[Value]:
+    """Return a x b, rounded likewise."""
+    return [
+        a[i].contracted("fmul", b[j]).contracted("fsub", a[j].contracted("fmul", b[i]))
+        for i, j in ((1, 2), (2, 0), (0, 1))
+    ]
