@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -63,5 +65,6 @@ def test_clear_errors(cell: arm.Cell):
         fk.vjp(["Q"])
     with pytest.raises(KernelError, match="each once, not"):
         fk.jvp(["q", "q"])
-    with pytest.raises(KernelError, match=r"is a pipeline .*has no vjp.*cell.jacobian"):
-        arm.example("delta").fk("platform").vjp()
+    pickled = pickle.loads(pickle.dumps(arm.example("five_bar").fk("tip")))
+    with pytest.raises(KernelError, match=r"is a pipeline .*has no vjp.*gradients"):
+        pickled.vjp()

@@ -33,7 +33,11 @@ from armillary.kernel.arguments import (
     ufunc_signature,
 )
 from armillary.kernel.buffers import SMALLEST, empty
-from armillary.kernel.derivatives import Mode, derivative_program
+from armillary.kernel.derivatives import (
+    Mode,
+    derivative_program,
+    inputs_to_derive_by,
+)
 from armillary.kernel.fallback import STATE, finish
 from armillary.kernel.general_binding import (
     make_general_function,
@@ -216,8 +220,8 @@ class Kernel:
             inputs: The names of inputs to differentiate by; all of them by default.
 
         Raises:
-            KernelError: It is the kernel of a pipeline, as where loops are closed, or
-                no input is named, or one twice.
+            KernelError: It iterates, as one of distances; or no input is named, or one
+                twice.
             UnknownName: There is no input of a name.
         """
         return self._derivative("vjp", inputs)
@@ -239,7 +243,10 @@ class Kernel:
 
     def _derivative(self, mode: Mode, inputs: Sequence[str] | None) -> Kernel:
         native = self._native
-        program = derivative_program(native.program, mode, inputs)
+        names = inputs_to_derive_by(native.program, mode, inputs)
+        if native.derived is not None:
+            return native.derived(mode, names).bound(native.tables, ())
+        program = derivative_program(native.program, mode, names)
         return shared_kernel(
             program, dtype=native.dtype, lanes=native.requested or None
         )

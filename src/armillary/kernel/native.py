@@ -19,7 +19,9 @@ from armillary.kernel.references import vectorize
 from armillary.trace import Port, Program
 
 if TYPE_CHECKING:
+    from armillary.kernel.derivatives import Mode
     from armillary.kernel.pipeline import Pipeline
+    from armillary.kernel.pipeline_kernel import CompiledPipeline
     from armillary.kernel.pipeline_reference import Called
 
 __all__ = ["Native", "native_of", "real_type"]
@@ -45,6 +47,8 @@ class Native:
         state: What each call copies, see `fallback`.
         tables: The records of each table of a pipeline.
         called: What calls of a pipeline run.
+        derived: Makes a derivative of a pipeline by some inputs; it has the same
+            tables.
         pickled: A function and its arguments that make a kernel of it again; None
             where `compile` does.
         owned: What must live as long as any of this.
@@ -62,6 +66,7 @@ class Native:
     state: npt.NDArray[np.int64]
     tables: Mapping[str, Array]
     called: Called | None
+    derived: Callable[[Mode, tuple[str, ...]], CompiledPipeline] | None
     pickled: tuple[Any, ...] | None
     owned: tuple[object, ...]
 
@@ -135,6 +140,7 @@ def native_of(
         state=new_state(),
         tables={},
         called=None,
+        derived=None,
         pickled=None,
         owned=(code, *owned),
     )

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from armillary.trace.derivatives import cotangent_program, tangent_program
+from armillary.trace.derivatives import (
+    Followers,
+    cotangent_program,
+    tangent_program,
+)
 from armillary.trace.interval import Interval
 from armillary.trace.jvp import jvp
 from armillary.trace.ops import OPS, Op, Traced
@@ -19,6 +23,7 @@ from armillary.trace.vjp import vjp
 
 __all__ = [
     "OPS",
+    "Followers",
     "Instruction",
     "Interval",
     "Op",
