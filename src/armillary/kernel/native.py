@@ -21,7 +21,6 @@ from armillary.trace import Port, Program
 if TYPE_CHECKING:
     from armillary.kernel.derivatives import Mode
     from armillary.kernel.pipeline import Pipeline
-    from armillary.kernel.pipeline_kernel import CompiledPipeline
     from armillary.kernel.pipeline_reference import Called
 
 __all__ = ["Native", "native_of", "real_type"]
@@ -47,8 +46,8 @@ class Native:
         state: What each call copies, see `fallback`.
         tables: The records of each table of a pipeline.
         called: What calls of a pipeline run.
-        derived: Makes a derivative of a pipeline by some inputs; it has the same
-            tables.
+        derived: Makes a derivative of a pipeline by some inputs, a `CompiledPipeline`
+            that takes the same tables.
         pickled: A function and its arguments that make a kernel of it again; None
             where `compile` does.
         owned: What must live as long as any of this.
@@ -66,7 +65,7 @@ class Native:
     state: npt.NDArray[np.int64]
     tables: Mapping[str, Array]
     called: Called | None
-    derived: Callable[[Mode, tuple[str, ...]], CompiledPipeline] | None
+    derived: Callable[[Mode, tuple[str, ...]], Any] | None
     pickled: tuple[Any, ...] | None
     owned: tuple[object, ...]
 
