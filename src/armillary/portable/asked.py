@@ -498,8 +498,8 @@ def _of_differential(name: str, title: str, solver: DifferentialSolver) -> Asked
 
 def _is_controller_among_obstacles(question: Any) -> bool:
     """Tell whether a question is a pair of a controller and obstacles."""
-    kinds = tuple(map(type, question)) if isinstance(question, tuple) else ()
-    return kinds == (Controller, Obstacles)
+    pair = cast("tuple[Any, ...]", question) if isinstance(question, tuple) else ()
+    return tuple(map(type, pair)) == (Controller, Obstacles)
 
 
 def _of_controller(
