@@ -278,21 +278,23 @@ class Kernel:
 
         return torch_function(self)
 
-    def with_batches(
-        self, compute: Callable[..., Array], *, single_rows: bool = False
-    ) -> Kernel:
+    def with_batches(self, compute: Callable[..., Array], rows: int = 0) -> Kernel:
         """Return the same kernel, but batches are computed by a function.
 
         Args:
             compute: Called like a kernel; pickled with it.
-            single_rows: Whether it computes rows that are asked alone, too.
+            rows: Batches of so many rows at most need not be, where all is plain.
         """
-        native = replace(
-            self._native, pickled=(_with_batches, (self, compute, single_rows))
-        )
-        if single_rows:
-            native = replace(native, call=0, loop=0)
-        return kernel_of(native, compute)
+        parts = Kernel.with_batches, (self, compute, rows)
+        return kernel_of(replace(self._native, pickled=parts), compute, rows)
+
+    def with_flagged_rows(self, compute: Callable[..., Array]) -> Kernel:
+        """Return the same kernel, but a function computes rows with large arguments.
+
+        compute: Called with an array of rows for each input; pickled with it.
+        """
+        parts = Kernel.with_flagged_rows, (self, compute)
+        return kernel_of(replace(self._native, flagged=compute, pickled=parts))
 
     def __repr__(self) -> str:
         native = self._native
@@ -481,11 +483,13 @@ def _run(
             finish(native.core, native.with_numpy(), state, results, failed)
 
 
-def kernel_of(native: Native, batches: Callable[..., Array] | None = None) -> Kernel:
+def kernel_of(
+    native: Native, batches: Callable[..., Array] | None = None, rows: int = 0
+) -> Kernel:
     """Return the kernel that calls machine code, of a class of its own.
 
     The class has its documentation and its compiled call, besides which `batches` may
-    replace `Kernel.__call__`.
+    replace `Kernel.__call__`, but for batches of up to `rows`.
     """
     # Python looks up `__call__` in the class: a builtin function there is called with
     # no frame of Python in between.
@@ -495,8 +499,8 @@ def kernel_of(native: Native, batches: Callable[..., Array] | None = None) -> Ke
         members["__call__"] = staticmethod(batches)
     make_general = None
     if native.loop and objects_are_as_expected():
-        is_whole = batches is None
-        make_general = partial(_general, native, slow, takes_batches=is_whole)
+        most = None if batches is None else rows
+        make_general = partial(_general, native, slow, most)
     if native.call:
         # A builtin has no descriptor, so it gets the arguments alone, without the
         # kernel. Whatever is not one row of plain arrays goes to the general entry, and
@@ -544,15 +548,18 @@ def _single_rows(
 
 
 def _general(
-    native: Native, slow: Callable[..., Array], *, takes_batches: bool
+    native: Native, slow: Callable[..., Array], most: int | None
 ) -> Callable[..., Array]:
-    """Return the general entry of a kernel, which leaves large batches to `slow`."""
+    """Return the general entry of a kernel, which leaves large batches to `slow`.
+
+    most: The rows of a batch from which on it does; None for what is usual.
+    """
     from armillary.kernel import compiler  # has been imported for the kernel
 
     row_bytes = (
         max(port.size for port in native.program.outputs) * native.dtype.itemsize
     )
-    for_one_thread = (2 * OPERATIONS_PER_THREAD - 1) // native.operations
+    for_one = (2 * OPERATIONS_PER_THREAD - 1) // native.operations
     code = compiler.general_code()
     return make_general_function(
         code.address("general"),
@@ -562,9 +569,9 @@ def _general(
         native.state,
         slow,
         (code, *native.owned),
-        most_rows=min(for_one_thread, (SMALLEST - 1) // row_bytes),
+        most_rows=min(most or for_one, for_one, (SMALLEST - 1) // row_bytes),
         release_from=-(-OPERATIONS_HOLDING // native.operations),
-        most_batch=MOST_BATCH if takes_batches else 0,
+        most_batch=0 if most == 0 else MOST_BATCH,
     )
 
 
@@ -611,12 +618,6 @@ def compile(
         KernelError: The type, the lanes, or the program's arrays have no native code.
     """
     return kernel_of(native_of(program, dtype, lanes))
-
-
-def _with_batches(
-    kernel: Kernel, compute: Callable[..., Array], single_rows: bool
-) -> Kernel:
-    return kernel.with_batches(compute, single_rows=single_rows)
 
 
 def _restored(program: Program, dtype: str, requested: int) -> Kernel:

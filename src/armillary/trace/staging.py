@@ -3,11 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from armillary.trace.ops import OPS, type_real
 from armillary.trace.program import Instruction, Port, Program
 
-__all__ = ["staged"]
+__all__ = ["StagedProgram", "staged"]
+
+
+@dataclass(frozen=True)
+class StagedProgram(Program):
+    """A program whose machine code computes two parts in turn.
+
+    Each is rounded as if it were alone: no product of one and sum of the other are
+    rounded as one.
+
+    Attributes:
+        parts: What some inputs decide alone, and the rest, which reads that last.
+    """
+
+    parts: tuple[Program, Program] = field(kw_only=True, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, program: Program, parts: tuple[Program, Program]) -> StagedProgram:
+        """Return a program with the parts that `staged` has made of it."""
+        return cls(
+            program.name,
+            program.inputs,
+            program.outputs,
+            program.instructions,
+            program.results,
+            is_loose=program.is_loose,
+            equalities=program.equalities,
+            parts=parts,
+        )
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Return a digest of the parts."""
+        return "+".join(part.fingerprint for part in self.parts)
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
 
 
 def staged(program: Program, known: Collection[str], name: str) -> list[Program]:
