@@ -209,15 +209,16 @@ class Calibration:
 
         Args:
             frame: The frame that is to be where the nominal one would be.
-            axes: The positions of joints of a grid [m or rad], ascending, by name.
+            axes: The positions of joints of a grid [m or rad], two or more of each,
+                ascending, by name.
             q: Where all other joints are [m or rad], shape (n,), at home by default;
                 not near a singular position, where corrections are large.
             relative_to: In which frame it counts.
 
         Raises:
             UnknownName: A frame or a joint does not exist.
-            ModelError: Positions do not ascend, there are too many points, or the real
-                frame cannot be where the nominal one is.
+            ModelError: Positions do not ascend, there are too many points; or the real
+                frame cannot be where the nominal one is, such as one of five joints.
         """
         from armillary.calibration.compensation import correction_table
 
@@ -237,11 +238,11 @@ class Calibration:
 
         Args:
             frame: The frame that is to be at targets.
-            axes: The values of x, y, z [m], roll, pitch or yaw [rad] of a grid,
-                ascending, by name.
+            axes: The values of x, y, z [m], roll, pitch or yaw [rad] of a grid, two or
+                more of each, ascending, by name.
             near: Joint positions [m or rad], shape (n,), at home by default: what is
                 not in the grid is as the nominal frame is there, and solutions are near
-                them.
+                them, as the controller's must be.
             relative_to: The frame in which targets are given.
 
         Raises:
