@@ -196,12 +196,8 @@ def target_table(
 ) -> TargetTable:
     """Return what a controller that takes poses alone adds to its targets.
 
-    See `Calibration.target_table` for its other arguments, and errors.
-
-    Args:
-        nominal: The cell as the controller knows it.
-        real: The calibrated cell.
-        frame: The frame that counts.
+    See `Calibration.target_table`, of which `nominal` is the cell that the controller
+    knows, and `real` the calibrated one.
     """
     listed, lines = _grid(axes, frame, relative_to)
     for name in listed:
@@ -349,12 +345,8 @@ def correction_table(
 ) -> CorrectionTable:
     """Return what a controller adds to nominal positions to reach its targets.
 
-    See `Calibration.correction_table` for its other arguments, and errors.
-
-    Args:
-        nominal: The cell as the controller knows it.
-        real: The calibrated cell.
-        frame: The frame that counts.
+    See `Calibration.correction_table`, of which `nominal` is the cell that the
+    controller knows, and `real` the calibrated one.
     """
     listed, lines = _grid(axes, frame, relative_to)
     columns = [nominal.joint(name) for name in listed]
