@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
@@ -16,6 +16,7 @@ from armillary.trace import (
     Followers,
     Port,
     Program,
+    composed,
     cotangent_program,
     tangent_program,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "Derivative",
     "Differentiable",
     "Mode",
+    "composed_program",
     "derivative_program",
     "followed_program",
     "inputs_to_derive_by",
@@ -84,6 +86,23 @@ def derivative_program(
         )
     names = [port.name for port in computation.inputs]
     return _derived(computation, mode, tuple(names.index(each) for each in inputs))
+
+
+def composed_program(
+    program: Program, function: Callable[..., Any], shapes: Mapping[str, Any]
+) -> Program:
+    """Return the Program of a function of outputs; see `Kernel.then`.
+
+    Raises:
+        KernelError: Two inputs have the same name.
+    """
+    for port in program.inputs:
+        if port.name in shapes:
+            raise KernelError(
+                f"'{program.name}' has an input {quote(port.name)} already; give that "
+                "of the function another name."
+            )
+    return composed(program, function, shapes)
 
 
 def followed_program(

@@ -11,9 +11,9 @@ import math
 import operator
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Any, Final, cast, final
+from typing import Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,7 @@ from armillary.kernel.arguments import (
 from armillary.kernel.buffers import SMALLEST, empty
 from armillary.kernel.derivatives import (
     Mode,
+    composed_program,
     derivative_program,
     inputs_to_derive_by,
 )
@@ -52,7 +53,6 @@ __all__ = [
     "OPERATIONS_PER_THREAD",
     "Kernel",
     "compile",
-    "in_two_passes",
     "kernel_of",
     "shared_kernel",
 ]
@@ -240,6 +240,31 @@ class Kernel:
             KernelError: As of `vjp`.
         """
         return self._derivative("jvp", inputs)
+
+    def then(
+        self, function: Callable[..., Any], /, **shapes: tuple[int, ...]
+    ) -> Kernel:
+        """Return the kernel of a function of what this one computes, such as a loss.
+
+        It is one Program, so that its gradient takes a third of the time that a library
+        needs, which keeps each step in an array. The function is traced: it takes an
+        array of scalars for each output, then for each of `shapes`, and returns a
+        number or an array, `result`. Of poses X (4, 4), with a target for each row:
+
+            loss = fk.then(lambda X, target: ((X - target) ** 2).sum(), target=(4, 4))
+            slopes = loss.vjp(["q"])(Q, targets, 1.0)
+
+        Args:
+            function: Takes arrays of traced scalars.
+            shapes: Further inputs by name, behind those of this kernel.
+
+        Raises:
+            KernelError: It is the kernel of a pipeline, as where loops are closed; or
+                it has an input of such a name.
+            TraceError: The function cannot be traced.
+        """
+        program = composed_program(self.program, function, shapes)
+        return shared_kernel(program, dtype=self.dtype)
 
     def _derivative(self, mode: Mode, inputs: Sequence[str] | None) -> Kernel:
         native = self._native
@@ -643,55 +668,3 @@ def shared_kernel(
     # same one once.
     with forks.PROGRAM_LOCKS[hash(program) % len(forks.PROGRAM_LOCKS)]:
         return _shared(program.name, program, real_type(dtype), lanes)
-
-
-# Rare, slow rows in blocks of their own
-
-BLOCKS: Final = 4
-"""Batches of fewer blocks are computed in one pass."""
-
-
-def in_two_passes(kernel: Kernel, first: Callable[[], Kernel]) -> Kernel:
-    """Return a kernel of one number a row that computes open rows together.
-
-    A block of rows ends with its slowest row. Where few rows take much longer than the
-    others, they would make most blocks slow. So a faster kernel computes a batch first;
-    the rows that it leaves open are then gathered and computed together.
-
-    Args:
-        kernel: What computes any row.
-        first: Returns a kernel with the same inputs, called for each large batch. Where
-            its result is above 0, it is that of `kernel`. Pickled with the kernel.
-    """
-    return kernel.with_batches(_TwoPasses(kernel, first))
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class _TwoPasses:
-    kernel: Kernel
-    first: Callable[[], Kernel]
-
-    def __call__(self, *inputs: Any, out: Any = None, threads: Any = None) -> Array:
-        kernel = self.kernel
-        arrays, batch = kernel.spread(inputs)
-        is_small = math.prod(batch) < BLOCKS * kernel.lanes
-        if is_small or _shares_memory(out, arrays):
-            return kernel(*arrays, out=out, threads=threads)
-        result = self.first()(*arrays, out=out, threads=threads)
-        is_open = ~(result > 0.0)  # NaN, too
-        if is_open.any():
-            # The open rows alone, gathered to whole blocks.
-            rows = (array[is_open] for array in arrays)
-            result[is_open] = kernel(*rows, threads=threads)
-        return result
-
-
-def _shares_memory(out: Any, arrays: Sequence[Array]) -> bool:
-    results = cast("tuple[Any, ...]", out) if isinstance(out, tuple) else (out,)
-    return any(
-        isinstance(result, np.ndarray)
-        and np.may_share_memory(cast("Array", result), array)
-        for result in results
-        for array in arrays
-    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from armillary.trace.derivatives import (
     Followers,
+    composed,
     cotangent_program,
     tangent_program,
 )
@@ -32,6 +33,7 @@ __all__ = [
     "Scalar",
     "Traced",
     "TracedBool",
+    "composed",
     "cotangent_program",
     "evaluate",
     "jvp",

@@ -1,4 +1,4 @@
-"""Derivatives of Programs as Programs: forward mode and reverse mode.
+"""Derivatives of Programs as Programs, and functions of them.
 
 Both are linear in what they take in addition, and each is the transpose of the other.
 As they are Programs, they have derivatives in turn.
@@ -6,7 +6,7 @@ As they are Programs, they have derivatives in turn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias, cast
 
@@ -87,6 +87,33 @@ def cotangent_program(
         return _shaped(sums[: len(own)], wanted)
 
     return _derived(program, "cotangent", cotangents, program.outputs, wanted)
+
+
+def composed(
+    program: Program, function: Callable[..., Any], shapes: Mapping[str, Any]
+) -> Program:
+    """Return the Program (inputs, further inputs) -> function(outputs, these).
+
+    Args:
+        program: Whose outputs the function takes first.
+        function: Returns a number or an array, the output `result`.
+        shapes: The further inputs.
+    """
+    ports = *program.inputs, *(Port(name, shape) for name, shape in shapes.items())
+    count = len(program.inputs)
+
+    def of_inputs(*values: Any) -> Any:
+        scalars = evaluate(program, _flat(values[:count]))
+        results = _shaped(scalars, program.outputs)
+        several = results if len(program.outputs) > 1 else [results]
+        return function(*several, *values[count:])
+
+    made = trace(
+        of_inputs,
+        name=f"a function of {program.name}",
+        **{f"input{k}": port.shape for k, port in enumerate(ports)},
+    )
+    return replace(made, inputs=ports)
 
 
 def _derived(
