@@ -108,11 +108,8 @@ def composed(
         several = results if len(program.outputs) > 1 else [results]
         return function(*several, *values[count:])
 
-    made = trace(
-        of_inputs,
-        name=f"a function of {program.name}",
-        **{f"input{k}": port.shape for k, port in enumerate(ports)},
-    )
+    named: dict[str, Any] = {f"input{k}": port.shape for k, port in enumerate(ports)}
+    made = trace(of_inputs, name=f"a function of {program.name}", **named)
     return replace(made, inputs=ports)
 
 
