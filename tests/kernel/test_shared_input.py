@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,10 @@ def test_parts_are_one_piece_of_code_that_is_rounded_as_kernels_in_turn() -> Non
     q = rng.uniform(-2.0, 2.0, (4000, 6))
     p = rng.uniform(-0.01, 0.01, (4000, len(names)))
     in_turn = fk.__reduce__()[1][1].in_turn
-    np.testing.assert_array_equal(fk(q, p), in_turn(q, p))
+    apart = replace(in_turn, is_shared=False)
+    np.testing.assert_array_equal(fk(q, p), apart(q, p))
+    np.testing.assert_array_equal(fk(q, p[0]), apart(q, p[:1]))
+    np.testing.assert_array_equal(fk(q, p[0]), fk(q, np.tile(p[0], (4000, 1))))
     np.testing.assert_array_equal(fk(q, p)[:9], fk(q[:9], p[:9]))
     whole = fk.program
     same = Program(

@@ -22,7 +22,7 @@ from armillary.kernel.memory import ALIGNMENT
 from armillary.kernel.partition import LENGTH, ProgramSegment, cut, is_constant
 from armillary.kernel.transpose import load_rows, squares_of, store_square
 from armillary.trace import OPS, Instruction, Program
-from armillary.trace.staging import StagedProgram
+from armillary.trace.staging import SharedProgram, StagedProgram
 
 
 def emit_block(program: Program, real: Type) -> tuple[list[FunctionBuilder], int]:
@@ -335,6 +335,7 @@ def _load_inputs(
 ) -> None:
     """Load the inputs that a segment reads first."""
     f, program, real = values.f, values.program, values.real
+    shared = program.shared if isinstance(program, SharedProgram) else frozenset[str]()
     wanted = {
         int(program.instructions[k].value): k
         for k in segment.steps
@@ -346,7 +347,13 @@ def _load_inputs(
         needed = {p - start for p in wanted if start <= p < start + port.size}
         if needed:
             pointer = f[f"in{number}"]
-            if columns:
+            if port.name in shared:
+                kind = real.scalar
+                loaded = {
+                    e: f.load(kind, pointer, e, align=kind.bytes).splat(real.lanes)
+                    for e in sorted(needed)
+                }
+            elif columns:
                 loaded = {e: f.load(real, pointer, e, align=real.bytes) for e in needed}
             else:
                 loaded = load_rows(real, pointer, port.size, needed)

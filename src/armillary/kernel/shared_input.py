@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from armillary.errors import ShapeError
 from armillary.kernel.kernel import Kernel, shared_kernel
 from armillary.trace import OPS, Program
-from armillary.trace.staging import StagedProgram, staged
+from armillary.trace.staging import SharedProgram, StagedProgram, staged
 
 __all__ = ["kernel_of_shared_input"]
 
@@ -52,7 +52,8 @@ def kernel_of_shared_input(
     joined = shared_kernel(whole, dtype=dtype).with_flagged_rows(in_turn)
     # Of few rows that share the input both parts are as quick, in one call.
     rows = WORTH // _operations(first)
-    return joined.with_batches(_SharedInput(joined, in_turn), rows)
+    shared = replace(in_turn, is_shared=True)
+    return joined.with_batches(_SharedInput(joined, shared), rows)
 
 
 def _operations(program: Program) -> int:
@@ -67,16 +68,21 @@ class _InTurn:
         program: Both parts.
         place: The input that the first reads.
         dtype: The type that they compute in.
+        is_shared: Whether all rows share that input.
     """
 
     program: StagedProgram
     place: int
     dtype: np.dtype[Any]
+    is_shared: bool = False
 
     @cached_property
     def parts(self) -> tuple[Kernel, Kernel]:
         """Return the kernels."""
         first, rest = self.program.parts
+        if self.is_shared:
+            name = self.program.inputs[self.place].name
+            rest = SharedProgram.of(rest, {name, DECIDED})
         return (
             shared_kernel(first, dtype=self.dtype),
             shared_kernel(rest, dtype=self.dtype),
@@ -88,7 +94,7 @@ class _InTurn:
         return rest(*inputs, decided, out=out, threads=threads)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.program, self.place, self.dtype)
+        return type(self), (self.program, self.place, self.dtype, self.is_shared)
 
 
 @dataclass(frozen=True)
@@ -97,7 +103,7 @@ class _SharedInput:
 
     Attributes:
         kernel: What computes both parts of each row.
-        in_turn: What computes the first part for all rows.
+        in_turn: What computes the first part once, for all rows.
     """
 
     kernel: Kernel

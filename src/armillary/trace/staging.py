@@ -3,13 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
+from typing import Any
 
 from armillary.trace.ops import OPS, type_real
 from armillary.trace.program import Instruction, Port, Program
 
-__all__ = ["StagedProgram", "staged"]
+__all__ = ["SharedProgram", "StagedProgram", "staged"]
+
+
+@dataclass(frozen=True)
+class SharedProgram(Program):
+    """A program for batches all of whose rows share some inputs.
+
+    Its machine code reads one row of those, which need not become columns.
+
+    Attributes:
+        shared: The names of these inputs.
+    """
+
+    shared: frozenset[str] = field(kw_only=True)
+
+    @classmethod
+    def of(cls, program: Program, shared: Collection[str]) -> SharedProgram:
+        """Return a program with inputs of some names shared."""
+        return cls(**_fields(program), shared=frozenset(shared))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Return a digest that is not that of the program."""
+        program = Program(**_fields(self))
+        return f"{program.fingerprint} shares {sorted(self.shared)}"
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+
+def _fields(program: Program) -> dict[str, Any]:
+    """Return the fields that all programs have."""
+    return {each.name: getattr(program, each.name) for each in fields(Program)}
 
 
 @dataclass(frozen=True)
@@ -28,16 +61,7 @@ class StagedProgram(Program):
     @classmethod
     def of(cls, program: Program, parts: tuple[Program, Program]) -> StagedProgram:
         """Return a program with the parts that `staged` has made of it."""
-        return cls(
-            program.name,
-            program.inputs,
-            program.outputs,
-            program.instructions,
-            program.results,
-            is_loose=program.is_loose,
-            equalities=program.equalities,
-            parts=parts,
-        )
+        return cls(**_fields(program), parts=parts)
 
     @cached_property
     def fingerprint(self) -> str:
