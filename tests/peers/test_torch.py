@@ -251,3 +251,16 @@ def test_distances() -> None:
     np.testing.assert_allclose(q.grad, wanted, atol=1e-14)
     with pytest.raises(ShapeError, match="double"):
         check.torch()(q.float())
+
+
+def test_answers_of_closed_loops() -> None:
+    """Where the target follows a motion of the joints, so does the answer."""
+    cell = arm.example("stewart")
+    fk, q = cell.fk("tool"), np.array(cell.home.q) + 0.02 * np.arange(6)
+    target = torch.from_numpy(fk(q)).requires_grad_()
+    answer = cell.ik("tool").torch()(target, torch.from_numpy(q))
+    np.testing.assert_allclose(answer.detach(), q, atol=1e-9)
+    v, w = np.random.default_rng(0).normal(size=(2, 6))
+    (answer @ torch.from_numpy(w)).backward()
+    found = np.sum(target.grad.numpy() * fk.jvp()(q, v))
+    assert found == pytest.approx(v @ w, rel=1e-8)

@@ -37,6 +37,8 @@ Truths = npt.NDArray[np.bool_]
 
 DOUBTFUL: Final = 3.0
 """Residuals above so many stated standard deviations are doubted."""
+TYPICAL: Final = 0.6745
+"""The median size of what is normally distributed, in standard deviations."""
 FAR: Final = 0.1
 """Poses that are corrected by more [m or rad] are printed as poses, too."""
 
@@ -338,9 +340,14 @@ class Calibration:
                 "how good the parameters are; measure more rows."
             )
         if self.noise > DOUBTFUL:
+            sizes = np.concatenate([np.abs(x).ravel() for x in self.residuals])
+            typical = float(np.median(sizes))
+            reason = "these are too small, parameters are missing, or rows are wrong."
+            if typical < TYPICAL * DOUBTFUL:
+                reason = f"half of them are {typical:.2g} at most, so rows are wrong."
             found.append(
                 f"residuals are {self.noise:.3g} times the standard deviations stated: "
-                "these are too small, parameters are missing, or rows are wrong."
+                + reason
             )
         found += doubts_of_rows(
             self.nominal.workcell,
