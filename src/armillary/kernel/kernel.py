@@ -246,10 +246,11 @@ class Kernel:
     ) -> Kernel:
         """Return the kernel of a function of what this one computes, such as a loss.
 
-        It is one Program, so that its gradient takes a third of the time that a library
-        needs, which keeps each step in an array. The function is traced: it takes an
-        array of scalars for each output, then for each of `shapes`, and returns a
-        number or an array, `result`. Of poses X (4, 4), with a target for each row:
+        It is one Program, so that its gradient takes half to a third of the time of one
+        in a library, which keeps each step in an array. The function is traced: it
+        takes an array of scalars for each output, then for each of `shapes`, and
+        returns a number or an array, `result`. Of poses X (4, 4), with a target for
+        each row:
 
             loss = fk.then(lambda X, target: ((X - target) ** 2).sum(), target=(4, 4))
             slopes = loss.vjp(["q"])(Q, targets, 1.0)
