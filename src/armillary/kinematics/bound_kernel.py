@@ -82,6 +82,10 @@ class BoundKernel(partial[npt.NDArray[Any]]):
     ) -> AnyKernel:
         """Return the kernel of a function of what it computes; see `Kernel.then`.
 
+        Args:
+            function: Takes arrays of traced scalars.
+            shapes: Further inputs by name.
+
         Raises:
             KernelError: As for `Kernel.then`.
             TraceError: The same.
