@@ -1,7 +1,8 @@
 """Gradients of a pose loss through kernels, beside formulas of JAX and torch.
 
 The loss is the sum of squared differences of the tool's 4x4 pose and a target, over a
-batch; its gradient by the joint positions is asked for in float64. The peer is the same
+batch; its gradient by the joint positions is asked for in float64, with the loss in
+NumPy, JAX or torch, and as a part of the kernel (`then`). The peer is the same
 arm as scalars of JAX, unrolled by hand, under `jit`, `vmap` and `grad`; of torch also
 pytorch_kinematics, with the same loss. What counts is the processor's time, of all
 threads.
@@ -47,6 +48,9 @@ def arm_figures(what: str, robot: Robot) -> Iterator[Figure]:
     slopes = kernel.vjp()
     Q, target = robot.random_q(BATCH), kernel(robot.random_q(1)[0])
 
+    losses = kernel.then(lambda X, X_W: ((X - X_W) ** 2).sum(), X_W=(4, 4))
+    of_losses = losses.vjp(["q"])
+
     def by_numpy() -> Any:
         return slopes(Q, 2.0 * (kernel(Q) - target))
 
@@ -61,13 +65,18 @@ def arm_figures(what: str, robot: Robot) -> Iterator[Figure]:
             return jax.jit(jax.grad(lambda q: jnp.sum((poses(q) - target) ** 2)))
 
         of_formula, of_kernel = gradient(formula), gradient(fk)
+        loss = losses.jax()
+        of_loss = jax.jit(jax.grad(lambda q: jnp.sum(loss(q, target))))
         tasks = {
             "": lambda: of_formula(on_jax).block_until_ready(),
             "NumPy": by_numpy,
             "kernel.jax()": lambda: of_kernel(on_jax).block_until_ready(),
+            "then, NumPy": lambda: of_losses(Q, target, 1.0),
+            "then, jax()": lambda: of_loss(on_jax).block_until_ready(),
         }
         if find_spec("torch"):
             tasks["kernel.torch()"] = in_torch(kernel.torch(), Q, target)
+            tasks["then, torch()"] = sums_in_torch(losses.torch(), Q, target)
         expected = np.asarray(tasks[""]())
         for name, task in tasks.items():
             error = np.abs(np.asarray(task()) - expected).max()
@@ -80,7 +89,8 @@ def arm_figures(what: str, robot: Robot) -> Iterator[Figure]:
     finally:
         jax.config.update("jax_enable_x64", was)
     took = {name: each / BATCH for name, each in zip(tasks, times, strict=True)}
-    for name in ("NumPy", "kernel.jax()", "kernel.torch()"):
+    ways = "NumPy", "kernel.jax()", "kernel.torch()"
+    for name in (*ways, "then, NumPy", "then, jax()", "then, torch()"):
         row = f"{what}, {name}"
         if name in took:
             yield faster(row, took[name], took[""], at_least=ASKED)
@@ -115,6 +125,20 @@ def in_torch(fk: Any, Q: Any, target: Any) -> Any:
     def task() -> Any:
         q = torch.from_numpy(Q).requires_grad_()
         torch.sum((fk(q) - goal) ** 2).backward()
+        return q.grad
+
+    return task
+
+
+def sums_in_torch(losses: Any, Q: Any, target: Any) -> Any:
+    """Return the same task of losses that a kernel computes."""
+    torch: Any = import_module("torch")
+    torch.set_num_threads(1)
+    goal = torch.from_numpy(target)
+
+    def task() -> Any:
+        q = torch.from_numpy(Q).requires_grad_()
+        losses(q, goal).sum().backward()
         return q.grad
 
     return task

@@ -71,7 +71,7 @@ WITHOUT_ROWS: Mapping[str, str] = {
         may_be_free meshes motion_columns obstacles placed rules state tables
         with_obstacles
     """,
-    "controller.": "kernel",
+    "controller.": "kernel kernel_with",
     "between.": "",
     "device.": """
         at base cell end ends joint_names joints limits payload posture q qd state whole

@@ -265,3 +265,28 @@ def test_ranks_by_hand(name: str) -> None:
         Poses(frame, Q, X) if measured == "poses" else Positions(frame, Q, X[:, :3, 3])
     )
     assert arm.calibrate(cell, given, names).identified.rank == rank
+
+
+def test_a_start_among_all_numbers_of_joints_and_outliers():
+    """Joints are nearly as the file says; a base and a reflector may be anywhere."""
+    cell = arm.example("irb2400").mount("irb2400")
+    rng = np.random.default_rng(5)
+    joints = [name for name in cell.parameters() if ".precursor" in name]
+    joints = [name for name in joints if "joint_" in name]
+    where = ["irb2400.mount", "tool0"]
+    far = np.array([2.0, -3.0, 0.5, 0.2, -0.1, 2.2, 0.1, -0.05, 0.2, 0.0, 0.0, 0.0])
+    truth = np.concatenate([rng.normal(0.0, 5e-4, len(joints)), far])
+    names = [*joints, *cell.parameters(where)]
+    q = rng.uniform(-1.5, 1.5, (50, 6))
+    q[:, 2] *= 0.5
+    x = cell.fk("tool0", parameters=names)(q, truth)[:, :3, 3]
+    x += rng.normal(0.0, 5e-5, x.shape)
+    x[[7, 31, 40]] += rng.normal(0.0, 0.03, (3, 3))
+    measured = Positions("tool0", q, x, sigma=5e-5)
+    found = arm.calibrate(cell, measured, [*joints, *where], loss="cauchy")
+    kept = np.setdiff1d(np.arange(50), [7, 31, 40])
+    error = found.cell.fk("tool0")(q)[kept, :3, 3] - x[kept]
+    assert np.abs(error).max() < 3e-4
+    whole, rows = found.doubts
+    assert "so rows are wrong" in whole
+    assert "row 7, 31, 40 fits far worse" in rows

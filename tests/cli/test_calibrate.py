@@ -166,6 +166,34 @@ def test_a_robot_somewhere_in_the_room_of_a_tracker(run, robot: str, tmp_path: P
     assert "ends in one of" in result.err
 
 
+def test_a_reflector_on_a_link_without_a_frame(run, robot: str, tmp_path: Path):
+    """What is found is written, also where nothing can be said about contacts."""
+    text = Path(robot).read_text()
+    mesh = '<collision><geometry><mesh filename="lost.stl"/></geometry></collision>'
+    for name in ("base", "lower", "upper"):
+        old = f'<link name="{name}"/>'
+        text = text.replace(old, f'<link name="{name}">{mesh}</link>')
+    Path(robot).write_text(text)
+    nominal = arm.load(robot)
+    Q = np.random.default_rng(0).uniform(-2.0, 2.0, (12, 2))
+    at = np.array([0.05, -0.02, 0.3, 1.0])
+    x = (nominal.fk("upper")(Q) @ at)[:, :3]
+    csv = written(tmp_path / "m.csv", "lower,upper,x,y,z", np.hstack([Q, x]))
+    better = str(tmp_path / "better.urdf")
+    options = ["--parameters", "lower.precursor.x", "--frame", "upper", "--next", "2"]
+    result = run(
+        "calibrate", robot, csv, *options, "--reflector", "ball", "--out", better
+    )
+    assert result.code == 0, result.err
+    assert "was not checked" in result.err
+    assert len(result.out.split("measure next:")[1].split()) == 3
+    found = arm.load(better).fk("ball")(Q)[:, :3, 3]
+    np.testing.assert_allclose(found, x, rtol=0, atol=1e-8)
+    result = run("calibrate", robot, csv, *options, "--reflector", "tip")
+    assert result.code == 2
+    assert "'tip'" in result.err
+
+
 def test_friction_from_torques(run, robot: str, tmp_path: Path):
     masses = {"upper.inertia.m": 2.0, "upper.inertia.h_x": 0.2}
     masses |= {f"upper.inertia.I_{axis}": 0.3 for axis in ("xx", "yy", "zz")}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -63,5 +65,25 @@ def test_clear_errors(cell: arm.Cell):
         fk.vjp(["Q"])
     with pytest.raises(KernelError, match="each once, not"):
         fk.jvp(["q", "q"])
-    with pytest.raises(KernelError, match=r"is a pipeline .*has no vjp.*cell.jacobian"):
-        arm.example("delta").fk("platform").vjp()
+    pickled = pickle.loads(pickle.dumps(arm.example("five_bar").fk("tip")))
+    with pytest.raises(KernelError, match=r"is a pipeline .*has no vjp.*gradients"):
+        pickled.vjp()
+
+
+def test_a_function_of_outputs_is_a_part_of_the_program(cell: arm.Cell):
+    fk, rng = cell.fk("tool0"), np.random.default_rng(3)
+    losses = fk.then(lambda X, target: ((X - target) ** 2).sum(), target=(4, 4))
+    q, targets = rng.uniform(-2.0, 2.0, (5, 7)), fk(rng.uniform(-2.0, 2.0, (5, 7)))
+    apart = fk(q) - targets
+    np.testing.assert_allclose(losses(q, targets), (apart**2).sum((-2, -1)), rtol=1e-13)
+    found = losses.vjp(["q"])(q, targets, 1.0)
+    np.testing.assert_allclose(found, fk.vjp()(q, 2.0 * apart), atol=1e-12)
+    twice = losses.then(lambda loss: [loss, 2.0 * loss])
+    assert np.array_equal(twice(q, targets)[:, 1], 2.0 * losses(q, targets))
+    bound = cell.fk("tool0", joints=cell.joint_names[1:], state=cell.home)
+    height = bound.then(lambda X: X[2, 3])
+    assert np.array_equal(height(q[:, 1:]), bound(q[:, 1:])[:, 2, 3])
+    with pytest.raises(KernelError, match="has an input 'q' already"):
+        fk.then(lambda X, q: X, q=(7,))
+    with pytest.raises(KernelError, match="is a pipeline"):
+        arm.example("five_bar").fk("tip").then(lambda X: X[0, 3])

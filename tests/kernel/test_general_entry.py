@@ -68,7 +68,7 @@ def watch(program: Program, dtype: Any = np.float64) -> tuple[Any, Slow]:
     """Return the general entry of a kernel, and what it hands calls to."""
     fast = compile(program, dtype=dtype)
     slow = Slow(fast)
-    return _general(fast._native, slow, takes_batches=True), slow
+    return _general(fast._native, slow, None), slow
 
 
 def shifted(array: Array) -> Array:

@@ -10,7 +10,8 @@ import pytest
 
 from armillary.errors import ShapeError
 from armillary.kernel import shared_kernel
-from armillary.kernel.kernel import Kernel, in_two_passes
+from armillary.kernel.kernel import Kernel
+from armillary.kernel.two_passes import in_two_passes
 from armillary.trace import trace
 from armillary.trace.functions import select
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -203,7 +204,27 @@ def test_clear_errors(cell, kernel):
     with pytest.raises(ShapeError, match=r"needs q of shape \(..., 7\)"):
         jax.jit(fk)(q[:6], p)
     with pytest.raises(KernelError, match="is a pipeline"):
-        arm.example("delta").fk("platform").jax()
+        pickle.loads(pickle.dumps(arm.example("five_bar").fk("tip"))).jax()
+
+
+def test_closed_loops() -> None:
+    """All derivatives, by the Jacobian and by differences of gradients."""
+    cell = arm.example("five_bar")
+    fk = cell.fk("tip").jax()
+    q = np.array(cell.home.q) + np.array([[0.0, 0.0], [0.2, 0.1], [0.1, -0.3]])
+    J = cell.jacobian("tip")(q)[:, :3]
+    for transform in (jax.jacfwd, jax.jacrev):
+        slopes = jax.jit(jax.vmap(transform(lambda q: fk(q)[:3, 3])))(q)
+        np.testing.assert_allclose(slopes, J, atol=1e-13)
+
+    def height(q: Any) -> Any:
+        return jnp.sum(jnp.sin(fk(q)[..., 1, 3]))
+
+    H = jax.vmap(jax.hessian(height))(q)
+    slope = jax.jit(jax.grad(height))
+    step = 1e-6 * np.eye(2)
+    ends = [slope(q + d) - slope(q - d) for d in step]
+    np.testing.assert_allclose(H, np.stack(ends, -1) / 2e-6, atol=1e-8)
 
 
 def test_answers_of_inverse_kinematics() -> None:

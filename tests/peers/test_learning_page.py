@@ -28,10 +28,10 @@ def test_the_page() -> None:
         jax.config.update("jax_enable_x64", was)
     # Closed loops: the height of the platform, by differences.
     q = names["q"].detach().numpy()
-    ends = [names["poses"](q + s * np.eye(3))[:, 2, 3] for s in (1e-6, -1e-6)]
+    ends = [names["fk"](q + s * np.eye(3))[:, 2, 3] for s in (1e-6, -1e-6)]
     wanted = (ends[0] - ends[1]) / 2e-6
     np.testing.assert_allclose(names["q"].grad[0], wanted, atol=1e-8)
-    np.testing.assert_allclose(np.asarray(names["height_by_q"])[0], wanted, atol=1e-8)
+    np.testing.assert_allclose(np.asarray(names["by_q"])[0], wanted, atol=1e-8)
     # Inverse kinematics in JAX is what the formula in NumPy gives.
     step = names["moved"] - names["X"]
     found = np.sum(np.asarray(names["by_target"]) * step)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -129,10 +130,43 @@ def test_clear_errors(cell, kernel):
         fk(q)
     with pytest.raises(ShapeError, match=r"needs q of shape \(..., 7\)"):
         fk(q[:6], p)
-    with pytest.raises(ShapeError, match=r"on the CPU; a tensor on meta"):
+    with pytest.raises(ShapeError, match=r"tensors on cpu, meta were"):
         fk(q.to("meta"), p)
     with pytest.raises(KernelError, match="is a pipeline"):
-        arm.example("delta").fk("platform").torch()
+        pickle.loads(pickle.dumps(arm.example("five_bar").fk("tip"))).torch()
+
+
+def test_closed_loops():
+    """Passive joints follow, by joints and by lengths, also in second derivatives."""
+    cell = arm.example("five_bar")
+    names = ["five_bar/right.precursor.y", "five_bar/tool.x"]
+    fk = cell.fk("tip", parameters=names).torch()
+    p = torch.tensor(list(cell.parameters(names).values()), dtype=torch.float64)
+    home = torch.tensor(cell.home.q)
+    q = home + torch.tensor([[0.0, 0.0], [0.2, 0.1]], dtype=torch.float64)
+    inputs = q.requires_grad_(), p.requires_grad_()
+    assert torch.autograd.gradcheck(fk, inputs, check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(fk, inputs)
+    mapped = torch.func.vmap(torch.func.jacrev(fk), in_dims=(0, None))(q, p)
+    each = torch.stack([torch.func.jacfwd(fk)(row, p) for row in q])
+    np.testing.assert_allclose(mapped.detach(), each.detach(), atol=1e-13)
+
+
+def test_rows_whose_loops_do_not_close():
+    """They are NaN with their gradients; other rows are not touched."""
+    cell = arm.example("five_bar")
+    fk = cell.fk("tip").torch()
+    home = torch.tensor(cell.home.q)
+    apart = torch.tensor([[0.1, 0.0], [1.5, -1.5]], dtype=torch.float64)
+    q = (home + apart).requires_grad_()
+    X = fk(q)
+    assert torch.isnan(X[1]).all()
+    assert not torch.isnan(X[0]).any()
+    X[..., 1, 3].sum().backward()
+    np.testing.assert_allclose(
+        q.grad[0], cell.jacobian("tip")(q[0].detach().numpy())[1], atol=1e-13
+    )
+    assert torch.isnan(q.grad[1]).all()
 
 
 def test_one_step_of_newton_has_the_gradient_of_inverse_kinematics():
@@ -217,3 +251,16 @@ def test_distances() -> None:
     np.testing.assert_allclose(q.grad, wanted, atol=1e-14)
     with pytest.raises(ShapeError, match="double"):
         check.torch()(q.float())
+
+
+def test_answers_of_closed_loops() -> None:
+    """Where the target follows a motion of the joints, so does the answer."""
+    cell = arm.example("stewart")
+    fk, q = cell.fk("tool"), np.array(cell.home.q) + 0.02 * np.arange(6)
+    target = torch.from_numpy(fk(q)).requires_grad_()
+    answer = cell.ik("tool").torch()(target, torch.from_numpy(q))
+    np.testing.assert_allclose(answer.detach(), q, atol=1e-9)
+    v, w = np.random.default_rng(0).normal(size=(2, 6))
+    (answer @ torch.from_numpy(w)).backward()
+    found = np.sum(target.grad.numpy() * fk.jvp()(q, v))
+    assert found == pytest.approx(v @ w, rel=1e-8)

@@ -228,18 +228,84 @@ def test_a_controller_that_avoids_is_compiled(posts: arm.Cell, tmp_path: Path):
     assert max(errors_of(ran(tmp_path, "lab"))) == 0.0
 
 
-def test_what_one_kernel_does_not_compute_is_refused(cell: arm.Cell, tmp_path: Path):
-    avoiding = cell.controller(
-        arm.tasks.Frame("tool0"), avoid=cell.collision(), torque=True
+@needs_gcc
+@pytest.mark.thorough
+def test_a_controller_with_limits_of_torques_is_compiled(
+    cell: arm.Cell, tmp_path: Path
+):
+    """Masses are computed in it, where calls here ask a kernel of dynamics before."""
+    step = cell.controller(arm.tasks.Frame("tool0"), torque=True)
+    rng = np.random.default_rng(0)
+    q, qd = rng.uniform(-0.5, 0.5, (2, 20, 6))
+    X = cell.fk("tool0")(q + 0.1)
+    wanted = step(q, qd, X)
+    numbers = step.kernel(q, qd, X, np.zeros(6))
+    np.testing.assert_array_equal(numbers, wanted.numbers)
+    assert (wanted.reason == arm.RateReason.LIMITS).any()
+    cell.compile_to(tmp_path, ask={"step": step}, name="lab")
+    assert max(errors_of(ran(tmp_path, "lab"))) == 0.0
+
+
+@needs_gcc
+def test_a_controller_among_obstacles_is_compiled(posts: arm.Cell, tmp_path: Path):
+    """Their numbers are an input; how many, and of which kind, an example says."""
+    step = posts.controller(
+        arm.tasks.Posture(), avoid=posts.collision(margin=0.01), rate=1000.0
     )
-    with pytest.raises(KernelError, match="computes masses first"):
-        cell.compile_to(tmp_path, ask={"step": avoiding})
-    two = cell.differential_ik("tool0").then("link_3")
-    with pytest.raises(KernelError, match="one whole twist"):
-        cell.compile_to(tmp_path, ask={"rates": two})
+    centres, velocities = [[0.9, 0.5, 0.0], [0.0, -1.2, 0.1]], [0.0, -0.5, 0.0]
+    obstacles = arm.Obstacles.spheres(centres, 0.1, velocities)
+    q = np.random.default_rng(0).uniform(-1.0, 1.0, (50, 2))
+    still = np.zeros(2)
+    wanted = step(q, still, still, obstacles=obstacles)
+    given = q, still, still, still, obstacles.numbers
+    numbers = step.kernel_with(obstacles)(*given)
+    # Joint positions, rates and reasons; pairs have other numbers.
+    np.testing.assert_array_equal(numbers[:, :6], wanted.numbers[:, :6])
+    assert np.abs(wanted.numbers - step(q, still, still).numbers)[:, :4].max() > 1e-6
+    posts.compile_to(tmp_path, ask={"step": (step, obstacles)}, name="lab")
+    assert max(errors_of(ran(tmp_path, "lab"))) == 0.0
+    header = (tmp_path / "lab.h").read_text()
+    assert "obstacles: 2 x 10: of each obstacle the ends of its segment [m]" in header
+    with pytest.raises(ModelError, match="give avoid="):
+        posts.controller(arm.tasks.Posture()).kernel_with(obstacles)
 
 
 CROSS = shutil.which("aarch64-linux-gnu-gcc"), shutil.which("qemu-aarch64")
+
+
+@needs_gcc
+@pytest.mark.thorough
+def test_inverse_kinematics_of_closed_loops_is_compiled(tmp_path: Path):
+    """What is found is on the branch of the loops, as of the solver here."""
+    cell = arm.example("five_bar")
+    solver = cell.ik("tip", position="xy", rotation="")
+    kernel, home = solver.kernel, np.array(cell.home.q)
+    q = np.random.default_rng(0).uniform(*cell.limits, (200, 2))
+    X = cell.fk("tip")(q)
+    X = X[np.isfinite(X).all(axis=(1, 2))]
+    found, errors, is_found = kernel(X.reshape(-1, 16), home)
+    assert is_found.all()
+    assert len(X) > 50
+    np.testing.assert_allclose(cell.fk("tip")(found)[:, :2, 3], X[:, :2, 3], atol=1e-8)
+    assert np.sqrt(errors).max() < 1e-8
+    far = X[0] + 5.0
+    assert kernel(far.reshape(16), home)[2] == 0.0
+    for target in ("host", "c99", "aarch64"):
+        folder = tmp_path / target
+        cell.compile_to(folder, ask={"ik": solver}, target=target, name="lab")
+        compiler, runner = ("gcc", "-O1"), ""
+        if target == "aarch64":
+            if None in CROSS:
+                continue
+            compiler, runner = (str(CROSS[0]), "-static"), str(CROSS[1])
+        printed = ran(folder, "lab", *compiler, runner=runner)
+        assert max(errors_of(printed)) < (1e-15 if target == "host" else 1e-8)
+
+
+def test_what_one_kernel_does_not_compute_is_refused(cell: arm.Cell, tmp_path: Path):
+    two = cell.differential_ik("tool0").then("link_3")
+    with pytest.raises(KernelError, match="one whole twist"):
+        cell.compile_to(tmp_path, ask={"rates": two})
 
 
 @pytest.mark.skipif(None in CROSS, reason="needs gcc for aarch64, and qemu-user")

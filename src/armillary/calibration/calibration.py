@@ -37,6 +37,8 @@ Truths = npt.NDArray[np.bool_]
 
 DOUBTFUL: Final = 3.0
 """Residuals above so many stated standard deviations are doubted."""
+TYPICAL: Final = 0.6745
+"""The median size of what is normally distributed, in standard deviations."""
 FAR: Final = 0.1
 """Poses that are corrected by more [m or rad] are printed as poses, too."""
 
@@ -209,15 +211,16 @@ class Calibration:
 
         Args:
             frame: The frame that is to be where the nominal one would be.
-            axes: The positions of joints of a grid [m or rad], ascending, by name.
+            axes: The positions of joints of a grid [m or rad], two or more of each,
+                ascending, by name.
             q: Where all other joints are [m or rad], shape (n,), at home by default;
                 not near a singular position, where corrections are large.
             relative_to: In which frame it counts.
 
         Raises:
             UnknownName: A frame or a joint does not exist.
-            ModelError: Positions do not ascend, there are too many points, or the real
-                frame cannot be where the nominal one is.
+            ModelError: Positions do not ascend, there are too many points; or the real
+                frame cannot be where the nominal one is, such as one of five joints.
         """
         from armillary.calibration.compensation import correction_table
 
@@ -237,11 +240,11 @@ class Calibration:
 
         Args:
             frame: The frame that is to be at targets.
-            axes: The values of x, y, z [m], roll, pitch or yaw [rad] of a grid,
-                ascending, by name.
+            axes: The values of x, y, z [m], roll, pitch or yaw [rad] of a grid, two or
+                more of each, ascending, by name.
             near: Joint positions [m or rad], shape (n,), at home by default: what is
                 not in the grid is as the nominal frame is there, and solutions are near
-                them.
+                them, as the controller's must be.
             relative_to: The frame in which targets are given.
 
         Raises:
@@ -337,9 +340,14 @@ class Calibration:
                 "how good the parameters are; measure more rows."
             )
         if self.noise > DOUBTFUL:
+            sizes = np.concatenate([np.abs(x).ravel() for x in self.residuals])
+            typical = float(np.median(sizes))
+            reason = "these are too small, parameters are missing, or rows are wrong."
+            if typical < TYPICAL * DOUBTFUL:
+                reason = f"half of them are {typical:.2g} at most, so rows are wrong."
             found.append(
                 f"residuals are {self.noise:.3g} times the standard deviations stated: "
-                "these are too small, parameters are missing, or rows are wrong."
+                + reason
             )
         found += doubts_of_rows(
             self.nominal.workcell,

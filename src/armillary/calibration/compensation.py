@@ -196,21 +196,8 @@ def target_table(
 ) -> TargetTable:
     """Return what a controller that takes poses alone adds to its targets.
 
-    Args:
-        nominal: The cell as the controller knows it.
-        real: The calibrated cell.
-        frame: The frame that counts.
-        axes: The values of x, y, z [m], roll, pitch or yaw [rad] of a grid, two or more
-            of each, ascending.
-        near: Joint positions [m or rad], shape (n,), at home by default. Numbers of the
-            pose that the grid leaves out are those of the nominal frame there.
-            Solutions are those near it, as the controller's must be.
-        relative_to: In which frame targets are given.
-
-    Raises:
-        UnknownName: A frame does not exist, or a number of a pose.
-        ModelError: Values do not ascend, there are too many points, or a robot does not
-            reach one.
+    See `Calibration.target_table`, of which `nominal` is the cell that the controller
+    knows, and `real` the calibrated one.
     """
     listed, lines = _grid(axes, frame, relative_to)
     for name in listed:
@@ -358,20 +345,8 @@ def correction_table(
 ) -> CorrectionTable:
     """Return what a controller adds to nominal positions to reach its targets.
 
-    Args:
-        nominal: The cell as the controller knows it.
-        real: The calibrated cell.
-        frame: The frame that counts.
-        axes: The positions of joints of the grid [m or rad], two or more of each,
-            ascending.
-        q: Where all other joints are, shape (n,), at home by default; not near a
-            singular position, where corrections are large.
-        relative_to: In which frame it counts.
-
-    Raises:
-        UnknownName: A frame or a joint does not exist.
-        ModelError: Positions do not ascend, there are too many points; or the real
-            robot cannot be where the nominal one is, such as one of five joints.
+    See `Calibration.correction_table`, of which `nominal` is the cell that the
+    controller knows, and `real` the calibrated one.
     """
     listed, lines = _grid(axes, frame, relative_to)
     columns = [nominal.joint(name) for name in listed]

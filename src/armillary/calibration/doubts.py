@@ -67,7 +67,7 @@ def doubts_of_rows(
             more = f" and {len(far) - SHOWN} more" if len(far) > SHOWN else ""
             yield (
                 f"{each.label}: row {listed}{more} fits far worse than others; check "
-                "it, or use loss='cauchy'."
+                "it, or use loss='cauchy' (--loss cauchy)."
             )
         if isinstance(each, Poses) and np.median(np.abs(rows[:, 3:])) > 1.0:
             yield from _other_readings(each, cell, names)

@@ -147,7 +147,7 @@ class Measurement(ABC):
                 raise ModelError(
                     f"{self.label} has joint {quote(name)} at "
                     f"{largest:g} rad, more than two turns and far from its limits. "
-                    "If these are degrees, use numpy.radians."
+                    "If these are degrees, use numpy.radians, or say --degrees."
                 )
 
     def compared(self, cell: Workcell, names: Sequence[str], p: Array) -> Compared:

@@ -268,7 +268,7 @@ def _check_length(values: Array, label: str) -> None:
     if largest > LARGEST_LENGTH:
         raise ModelError(
             f"{label} has a length of {largest:g} m. If these are millimetres, divide "
-            "them by 1000."
+            "them by 1000, or say --mm."
         )
 
 

@@ -91,7 +91,7 @@ class PassiveJoints(Measurement):
             if is_angle and size > TWO_TURNS:
                 raise ModelError(
                     f"{self.label} has {quote(name)} at {size:g} rad, more than two "
-                    "turns. If these are degrees, use numpy.radians."
+                    "turns. If these are degrees, use numpy.radians, or say --degrees."
                 )
 
     def _numbers(self, cell: Workcell) -> list[int]:

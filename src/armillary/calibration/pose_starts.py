@@ -20,7 +20,11 @@ import numpy.typing as npt
 from armillary.calibration.board_images import BoardImages
 from armillary.calibration.measurement import Measurement
 from armillary.calibration.measurements import Poses, Positions
-from armillary.model.cell_parameters import CellParameter, first_places
+from armillary.model.cell_parameters import (
+    CellParameter,
+    first_places,
+    is_of_joint,
+)
 from armillary.model.workcell import Workcell
 from armillary.spatial.pose import Pose
 from armillary.spatial.twist import exp, log
@@ -62,8 +66,9 @@ def pose_starts(
     """Return values of parameters with poses that are unknown where they may be.
 
     Other values are nominal. A pose for which there is no closed form stays where it
-    is: where more than two are unknown, where few rows or axes of rotation do not
-    decide it, or where it stands in a closed loop.
+    is: where more than two are unknown, those in front of joints that move left out,
+    which are nearly as the file says; where few rows or axes of rotation do not decide
+    it, or where it stands in a closed loop.
 
     Args:
         cell: The nominal cell.
@@ -75,6 +80,7 @@ def pose_starts(
     p = np.array([each.value for each in parameters])
     names = tuple(each.name for each in parameters)
     groups = _groups([parameters[k] for k in first_places(cell, parameters)], names)
+    placed = {k for k, each in enumerate(parameters) if not is_of_joint(cell, each)}
     in_order = [
         Poses(m.frame, m.q, m.board_poses(), relative_to=m.relative_to)
         for m in measurements
@@ -86,7 +92,13 @@ def pose_starts(
         if not groups:
             break
         found = _factors(each, cell, names, p, groups)
-        if not found or not all(np.isfinite(f.before).all() for f in found):
+        if len(found) > 2:
+            found = [f for f in found if f.places[0] in placed]
+        if (
+            len(found) > 2
+            or not found
+            or not all(np.isfinite(f.before).all() for f in found)
+        ):
             continue
         solved = _solved(each, cell, names, p, found, is_robust)
         for places, twist in solved:
@@ -138,7 +150,7 @@ def _factors(
         A[:, :3, 3] = x + np.stack([lever[:, 2, 1], lever[:, 0, 2], lever[:, 1, 0]], 1)
         if not any(_is_tied(A, each.before) for each in found):
             found.append(_Factor(places, sign, A))
-    return found if len(found) <= 2 else []
+    return found
 
 
 def _is_tied(A: Array, B: Array) -> bool:

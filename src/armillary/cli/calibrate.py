@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import bisect
 import json
 import re
 import sys
@@ -27,8 +28,16 @@ from armillary.cli.options import (
 from armillary.cli.targets import QUATERNION, RPY, named_poses
 from armillary.cli.vectors import joint_factors
 from armillary.cli.verb import option, verb, whole_number
-from armillary.errors import ShapeError, printable, quote
+from armillary.errors import (
+    ArmillaryError,
+    ModelError,
+    ShapeError,
+    printable,
+    quote,
+)
 from armillary.formats import registry
+from armillary.model.frame import Frame
+from armillary.model.workcell import IN_WORLD
 from armillary.sweeps.row_files import open_rows
 
 Array = npt.NDArray[np.float64]
@@ -74,6 +83,10 @@ code is 1 if the search did not end.
             required=True,
         ),
         FRAME,
+        option(
+            "--reflector NAME",
+            "add a frame to --frame, where a reflector sits, and find it, too",
+        ),
         RELATIVE_TO,
         option(
             "--sigma S",
@@ -108,22 +121,26 @@ code is 1 if the search did not end.
 )
 def run(options: argparse.Namespace) -> int:
     """Calibrate, print the report and write the cell; return an exit code."""
-    cell = open_cell(options)
+    cell, frame = open_cell(options), ""
+    parameters: list[str] = list(options.parameters)
     names, rows = _rows(options.measurements)
-    measured = _measurement(cell, options, names, rows)
-    found = calibrate(cell, measured, options.parameters, loss=options.loss)
+    if not any(OF_MOTION.fullmatch(name) for name in names):
+        frame = chosen_frame(cell, options)
+    if options.reflector is not None:
+        cell, frame = _with_reflector(cell, frame, options.reflector)
+        parameters.append(frame)
+    measured = _measurement(cell, frame, options, names, rows)
+    found = calibrate(cell, measured, parameters, loss=options.loss)
+    # Written first: what follows may fail, or be interrupted.
+    if options.out is not None:
+        report = registry.save(found.cell.workcell, options.out, meshes=cell.meshes)
+        warn(report)
+        print(f"{printable(options.out)}: written", file=sys.stderr)
     about = found.to_dict()
     if options.cross_validate:
         (left_out,) = found.cross_validated(options.cross_validate)
         about["cross_validated"] = float(np.sqrt((left_out**2).mean()))
-    joints = [name for name in names if name not in MEASURED]
-    chosen = np.zeros((0, len(joints)))
-    if options.next:
-        chosen = _next_poses(cell, found, joints, options)
-        about["next_poses"] = {"joints": joints, "rows": chosen.tolist()}
-    if options.json:
-        print(json.dumps(about))
-    else:
+    if not options.json:
         for line in found.report().splitlines():
             print(printable(line))
         if options.cross_validate:
@@ -131,17 +148,19 @@ def run(options: argparse.Namespace) -> int:
                 f"\nresiduals of rows left out: {about['cross_validated']:.3g} of the "
                 "standard deviations stated"
             )
-        if options.next:
+    if options.next:
+        joints = [name for name in names if name not in MEASURED]
+        chosen = _next_poses(cell, found, joints, options)
+        about["next_poses"] = {"joints": joints, "rows": chosen.tolist()}
+        if not options.json:
             print("\nmeasure next:\n" + printable(",".join(joints)))
             for row in chosen.tolist():
                 print(",".join(f"{each:.6g}" for each in row))
+    if options.json:
+        print(json.dumps(about))
     if options.plot is not None:
         found.plot(options.plot)
         print(f"{printable(options.plot)}: drawn", file=sys.stderr)
-    if options.out is not None:
-        report = registry.save(found.cell.workcell, options.out, meshes=cell.meshes)
-        warn(report)
-        print(f"{printable(options.out)}: written", file=sys.stderr)
     return 0 if found.success else 1
 
 
@@ -161,6 +180,26 @@ def _rows(path: str) -> tuple[list[str], Array]:
             f"rows have {width} numbers."
         )
     return names, np.concatenate([np.zeros((0, len(names))), *chunks])
+
+
+def _with_reflector(cell: Cell, frame: str, name: str) -> tuple[Cell, str]:
+    """Return a cell with one more frame, at `frame`, and its whole name.
+
+    Raises:
+        ModelError: Nothing moves the frame, or the name is taken.
+    """
+    workcell = cell.workcell
+    at = workcell.frame(frame) if frame else IN_WORLD
+    if at.link < 0:
+        raise ModelError(
+            "--reflector adds a frame to a link of a robot, which --frame names."
+        )
+    owner = bisect.bisect_right(workcell.starts, at.link) - 1
+    robot = workcell.manipulators[owner]
+    link = robot.links[at.link - workcell.starts[owner]]
+    added = Frame(name=name, pose=link.primary.inverse() @ at.pose)
+    changed = robot.exchange(link.replace(frames=[*link.frames, added]))
+    return cell.exchange(changed), f"{robot.name}/{name}"
 
 
 def _positions(
@@ -193,15 +232,28 @@ def _next_poses(
         drawn = cell.samples(CANDIDATES, joints=list(names), within=ranges)
         device = cell.device(joints=list(names), state=cell.home)
         q = device.whole(drawn.rows(0, CANDIDATES))
-        q = q[~np.asarray(cell.collision()(q))]
+        try:
+            q = q[~np.asarray(cell.collision()(q))]
+        except ArmillaryError as error:  # such as a mesh that is not there
+            print(
+                "warning: whether anything touches at the joint positions to measure "
+                f"next was not checked. {printable(str(error))}",
+                file=sys.stderr,
+            )
     factors = joint_factors(cell.workcell, names) if options.degrees else 1.0
     return q[found.next_poses(q, options.next)][:, places] / factors
 
 
 def _measurement(
-    cell: Cell, options: argparse.Namespace, names: list[str], rows: Array
+    cell: Cell,
+    frame: str,
+    options: argparse.Namespace,
+    names: list[str],
+    rows: Array,
 ) -> kinds.Measurement:
     """Return what the file holds.
+
+    frame: That which was measured.
 
     Raises:
         ArmillaryError: Columns are nothing, or numbers are faulty.
@@ -213,7 +265,6 @@ def _measurement(
     others = [k for k, name in enumerate(names) if name in MEASURED]
     chosen = [names[k] for k in joints]
     q = _positions(cell, options, chosen, rows[:, joints])
-    frame = chosen_frame(cell, options)
     common: dict[str, Any] = {}
     if options.sigma is not None:
         common["sigma"] = options.sigma

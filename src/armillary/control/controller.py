@@ -30,13 +30,14 @@ from armillary.control.step_pipeline import SETTINGS, step_pipeline
 from armillary.control.task_stages import Maker, TaskStages
 from armillary.control.tasks import Posture, Task
 from armillary.control.torque_limits import TorqueLimits
-from armillary.errors import KernelError, ModelError, ShapeError, quote
+from armillary.errors import ModelError, ShapeError, quote
 from armillary.forks import IMPORT_LOCK
 from armillary.ik.avoidance import check_of_same
 from armillary.kernel import Kernel
 from armillary.kernel.arguments import check_arguments
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
+from armillary.kinematics.bound_kernel import AnyKernel
 from armillary.kinematics.kernels import Joints, selection_of
 from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.moving_twists import MovingTwists
@@ -378,20 +379,32 @@ class Controller:
             raise
 
     @property
-    def kernel(self) -> Kernel:
+    def kernel(self) -> AnyKernel:
         """Return the kernel of a step without obstacles.
 
         Its inputs are q, qd, the targets, and their rates; its row is `Step.numbers`.
+        """
+        return self.kernel_with(None)
+
+    def kernel_with(self, obstacles: Obstacles | None) -> AnyKernel:
+        """Return the kernel of a step that avoids as many obstacles of the same kind.
+
+        Its last input has their numbers, shape (k, 10) of capsules, (k, 19) of boxes:
+        `Obstacles.numbers`. The others are those of `kernel`.
+
+        Args:
+            obstacles: As many as steps are given, all of capsules, or with a box.
 
         Raises:
-            KernelError: Limits of torques count, which need further kernels.
+            ModelError: There are obstacles, and `avoid` is None.
         """
-        if self.torques is not None:
-            raise KernelError(
-                "A controller with limits of torques computes masses first, by further "
-                "kernels; it has no kernel of a whole step."
-            )
-        return self._ready(0, 0, CAPSULE_WIDTH)[0]
+        count, width = 0, CAPSULE_WIDTH
+        if obstacles is not None:
+            count, numbers = self._obstacles(obstacles)
+            width = numbers.shape[-1] if count else CAPSULE_WIDTH
+        # Room for these alone: nothing is left empty.
+        kernel = self._ready(count, count, width)[0]
+        return kernel if self.torques is None else self.torques.joined(kernel)
 
     @property
     def _arguments(self) -> list[Port]:

@@ -14,20 +14,27 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from armillary.control.columns import TINY, InequalityRow, StepColumns
 from armillary.dynamics.inverse import inverse_dynamics
 from armillary.dynamics.mass_matrix import mass_matrix
 from armillary.dynamics.multibody import Multibody
 from armillary.dynamics.options import options_of
+from armillary.errors import KernelError
+from armillary.kernel import Kernel
 from armillary.kernel.columns import each
+from armillary.kernel.pipeline import Pipeline
+from armillary.kernel.pipeline_kernel import compile_pipeline
+from armillary.kernel.python_kernel import PythonProgram
 from armillary.kernel.stages import Stage
 from armillary.kernel.tables import Table
-from armillary.kinematics.bound_kernel import AnyKernel
+from armillary.kinematics.bound_kernel import AnyKernel, BoundKernel, bind
 from armillary.kinematics.moving_twists import MovingTwists
 from armillary.kinematics.state import State, home
 from armillary.spatial.ldl import inner
 from armillary.spatial.vector import Matrix, Number, Vector
+from armillary.trace import Program
 from armillary.trace.functions import absolute, maximum, minimum, select, sqrt
 
 __all__ = [
@@ -79,6 +86,46 @@ class TorqueLimits(msgspec.Struct, frozen=True, eq=False, dict=True):
         name = StepColumns.mass_rows.name
         kernel = checked.kernel((name, *chosen), equations, ("qd",), output=name)
         return cls(kernel, limits[chosen])
+
+    def joined(self, step: Kernel) -> AnyKernel:
+        """Return the kernel of a step that computes M and h itself.
+
+        Calls here ask two kernels in turn, since many controllers share that of
+        dynamics; code for elsewhere is one function.
+
+        Args:
+            step: The kernel of a step with their column as an input.
+
+        Raises:
+            KernelError: A script that runs as Python moves a joint.
+        """
+        bound: tuple[Any, ...] = ()
+        kernel = self.dynamics
+        if isinstance(kernel, BoundKernel):
+            kernel, bound = kernel.kernel, kernel.bound
+        before, whole = kernel.computation, step.computation
+        if isinstance(before, PythonProgram):
+            raise KernelError(
+                "A script that runs as Python moves a joint whose torques are limited."
+            )
+        assert isinstance(before, Program | Pipeline)
+        assert isinstance(whole, Pipeline)
+        stages, tables = (before,), ()
+        if isinstance(before, Pipeline):  # closed loops are solved for
+            stages, tables = before.stages, before.tables
+        (mass_rows,) = before.outputs
+        given = dict.fromkeys([*before.inputs, *whole.inputs])
+        joined = replace(
+            whole,
+            inputs=tuple(port for port in given if port != mass_rows),
+            tables=tuple(dict.fromkeys([*whole.tables, *tables])),
+            stages=(*stages, *whole.stages),
+        )
+        records = {**kernel.tables, **step.tables}
+        packed = {table.name: records[table.name] for table in joined.tables}
+        # What the step calls is compiled for as many lanes as the step.
+        made = compile_pipeline(joined, dtype=step.dtype, lanes=step.lanes)
+        return bind(made.bound(packed, step.callees), list(bound))
 
     def records(self, first: int) -> dict[str, Mapping[str, Any]]:
         """Return the records of the table; rows of rates begin at `first`."""

@@ -68,8 +68,7 @@ def _opened(
     """Return what answers, and e(q, X) as a function of a library.
 
     Raises:
-        KernelError: Not one full pose is asked for, joints of loops move, or the
-            library is not installed.
+        KernelError: Not one full pose is asked for, or the library is not installed.
     """
     if len(problem.goals) != 1 or not problem.goals[0].is_whole:
         raise KernelError(

@@ -219,8 +219,7 @@ class InverseKinematics:
         them. `jit`, `vmap`, `grad`, `jacfwd` and `jacrev` work.
 
         Raises:
-            KernelError: JAX is not installed; a goal is not one full pose; or joints
-                of closed loops move.
+            KernelError: JAX is not installed, or a goal is not one full pose.
         """
         from armillary.ik.implicit import jax_function
 

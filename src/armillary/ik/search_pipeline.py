@@ -3,31 +3,47 @@
 `kernel/search.py` answers many targets on threads, with memory that it allocates. This
 one is for code that is compiled for elsewhere: it takes the same step, needs no memory
 but the stack, and its time is bounded, by STARTS times STEPS.
+
+Where joints move closed loops, passive joints are unknowns of the step, too. It may end
+on another branch, so a start has several rounds, as in `loop_search.py`: loops are
+closed at q on the branch, which says whether q is an answer, and gives the assembly
+from which the step searches next.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import KernelError
-from armillary.ik.loop_search import loop_constants, loop_tolerances
+from armillary.ik.loop_search import (
+    ClosedSamples,
+    loop_constants,
+    loop_tolerances,
+)
 from armillary.ik.problem import IKProblem
 from armillary.ik.query import TOLERANCE
 from armillary.ik.search_step import (
     ROW_ERROR,
+    check_program,
     largest_errors,
     row_ends,
     step_program,
 )
 from armillary.ik.targets import POSE_SIZE
 from armillary.kernel.pipeline import Pipeline
-from armillary.kernel.stages import Each, While
+from armillary.kernel.stages import Each, Stage, While
 from armillary.kernel.tables import Table, reals
+from armillary.kinematics.closing.kernel import (
+    passive_records,
+    passive_stages,
+    passive_tables,
+)
 from armillary.spatial.vector import Number, Vector
-from armillary.trace import Port, trace
+from armillary.trace import Port, Program, trace
 from armillary.trace.functions import select
 
 __all__ = ["StandaloneSearch", "search_pipeline", "step_constants"]
@@ -40,7 +56,13 @@ STARTS: Final = 24
 STEPS: Final = 40
 """Steps from each of them."""
 
+ROUNDS: Final = 3
+"""How often loops are closed in each: before, between and after two searches."""
+
 SEED: Final = 7
+
+MISSED: Final = 2
+"""Numbers that say what an answer misses, of a distance and of an angle."""
 
 TIGHTER: Final = 1e-3
 """What goals may miss here, over what a search allows: with one more step the answers
@@ -54,7 +76,7 @@ class StandaloneSearch(NamedTuple):
         pipeline: Inputs `target`, the sixteen numbers of a pose, `near` (n,), then what
             is in `bound`. Outputs `answer` (n,), `errors` (2,), the squares of what is
             missed, of a distance and a sine, and `found`, 1 where they are small.
-        tables: The starts.
+        tables: The starts, and stored assemblies of loops.
         bound: Inputs that the problem decides.
     """
 
@@ -82,85 +104,183 @@ def search_pipeline(problem: IKProblem) -> StandaloneSearch:
     """Return the search for a problem as a pipeline.
 
     Raises:
-        KernelError: Loops must be closed meanwhile, or joints run in Python only.
+        KernelError: Joints run in Python only.
     """
-    if problem.selection.passive:
-        raise KernelError(
-            "The search for joint positions closes loops as it goes, which is not "
-            "compiled for elsewhere. Compile fk and jacobian, and search there."
-        )
     if not problem.can_search:
         raise KernelError("A joint of this search runs in Python only.")
-    step = step_program(problem)
     n = len(problem.joints)
-    constants, allowed = step_constants(problem)
-
-    def chosen(near: Vector, start: Vector, is_near: Number) -> Any:
-        q = [select(is_near > 0.0, x, y) for x, y in zip(near, start, strict=True)]
-        return q, 1.0
-
-    def judged(errors: Vector, allowed: Vector) -> Any:
-        is_met: Any = True
-        for error, most in zip(errors, allowed, strict=True):
-            is_met = is_met & (error <= most)
-        found = select(is_met, 1.0, 0.0)
-        return found, 1.0 - found, 1.0 - found
-
-    def opened(near: Vector) -> Any:
-        return 1.0, 0.0, list(near), [0.0] * len(allowed)
-
-    size = len(allowed)
+    rng = np.random.default_rng(SEED)
+    if problem.selection.passive:
+        attempt, tables, bound = _closed_attempt(problem)
+        records = passive_records(problem.tree.cell, problem.selection, problem.branch)
+        drawn = ClosedSamples(problem, rng, STARTS).vectors[:, :n]
+    else:
+        attempt, tables, bound = _attempt(problem)
+        records = {}
+        lower, upper = problem.start_range
+        drawn = rng.uniform(lower, upper, (STARTS, n))
     stages = (
         trace(
-            opened,
+            _opened,
             name="ik_open",
             outputs=("open", "found", "answer", "errors"),
             near=(n,),
         ),
-        Each(
-            "starts",
-            (
-                trace(
-                    chosen,
-                    name="ik_start",
-                    outputs=("q", "going"),
-                    near=(n,),
-                    start=(n,),
-                    is_near=(),
-                ),
-                While(
-                    "going",
-                    (
-                        # The step says what its q misses, and gives the next one.
-                        trace(list, name="ik_kept", outputs=("answer",), q=(n,)),
-                        step,
-                        trace(
-                            judged,
-                            name="ik_judge",
-                            outputs=("found", "going", "open"),
-                            errors=(size,),
-                            allowed=(size,),
-                        ),
-                    ),
-                    STEPS,
-                ),
-            ),
-            active="open",
-        ),
+        Each("starts", attempt, active="open"),
     )
     table = Table("starts", (reals("start", (n,)), reals("is_near")))
     ports = (
         Port("target", (POSE_SIZE,)),
         Port("near", (n,)),
-        Port("constants", constants.shape),
-        Port("allowed", allowed.shape),
+        *(Port(name, np.shape(value)) for name, value in bound.items()),
     )
     pipeline = Pipeline(
-        "ik_search", ports, (table,), stages, ("answer", "errors", "found")
+        "ik_search", ports, (table, *tables), stages, ("answer", "errors", "found")
     )
-    lower, upper = problem.start_range
-    drawn = np.random.default_rng(SEED).uniform(lower, upper, (STARTS, n))
-    tables = {"starts": {"start": drawn, "is_near": np.eye(STARTS)[0]}}
+    starts = {"start": drawn, "is_near": np.eye(len(drawn))[0]}
+    return StandaloneSearch(pipeline, {"starts": starts, **records}, bound)
+
+
+Attempt = tuple[tuple[Stage, ...], tuple[Table, ...], dict[str, Array]]
+"""The stages of an attempt from one start, their tables, and inputs that are bound."""
+
+
+def _opened(near: Vector) -> Any:
+    return 1.0, 0.0, list(near), [0.0] * MISSED
+
+
+def _chosen(near: Vector, start: Vector, is_near: Number) -> Any:
+    q = [select(is_near > 0.0, x, y) for x, y in zip(near, start, strict=True)]
+    return q, 1.0
+
+
+def _is_met(errors: Vector, allowed: Vector) -> Any:
+    is_met: Any = True
+    for error, most in zip(errors, allowed, strict=True):
+        is_met = is_met & (error <= most)
+    return is_met
+
+
+def _chosen_program(n: int, going: str) -> Program:
+    shapes: dict[str, tuple[int, ...]] = {"near": (n,), "start": (n,), "is_near": ()}
+    return trace(_chosen, name="ik_start", outputs=("q", going), **shapes)
+
+
+def _attempt(problem: IKProblem) -> Attempt:
+    """Return what searches from a start, and ends where an error is small."""
+    n = len(problem.joints)
+    constants, allowed = step_constants(problem)
     allowed[: 2 * len(problem.goals)] *= TIGHTER**2
+
+    def judged(missed: Vector, allowed: Vector) -> Any:
+        found = select(_is_met(missed, allowed), 1.0, 0.0)
+        return found, 1.0 - found, 1.0 - found, missed[:MISSED]
+
+    # The step says what its q misses, and gives the next one.
+    kept = trace(list, name="ik_kept", outputs=("answer",), q=(n,))
+    step = _renamed(step_program(problem), errors="missed")
+    judge = trace(
+        judged,
+        name="ik_judge",
+        outputs=("found", "going", "open", "errors"),
+        missed=allowed.shape,
+        allowed=allowed.shape,
+    )
+    search = While("going", (kept, step, judge), STEPS)
     bound = {"constants": constants, "allowed": allowed}
-    return StandaloneSearch(pipeline, tables, bound)
+    return (_chosen_program(n, "going"), search), (), bound
+
+
+def _closed_attempt(problem: IKProblem) -> Attempt:
+    """Return the same where loops are closed: rounds of closing and searching."""
+    cell, selection = problem.tree.cell, problem.selection
+    n, m = len(problem.joints), len(selection.passive)
+    constants, allowed = step_constants(problem)
+    allowed *= TIGHTER**2
+    rest = [problem.selection.rest[k] for k in selection.passive]
+
+    def begun(going: Number) -> Number:
+        return going * ROUNDS
+
+    def judged(q: Vector, passive: Vector, checked: Vector, left: Number) -> Any:
+        *errors, found = checked
+        # Where loops cannot be closed the step begins with passive joints at rest.
+        assembly = [
+            select(x < np.inf, x, y) for x, y in zip(passive, rest, strict=True)
+        ]
+        left = select(found > 0.0, 0.0, left - 1.0)
+        is_open = select(found > 0.0, 0.0, 1.0)
+        return found, is_open, list(q), errors, [*q, *assembly], left, left
+
+    def going(missed: Vector, allowed: Vector) -> Number:
+        return select(_is_met(missed, allowed), 0.0, 1.0)
+
+    def taken(answered: Vector, going: Number, left: Number) -> Any:
+        # What does not end gives way to the next start.
+        return answered[:n], select(going > 0.0, 0.0, left)
+
+    step = _renamed(step_program(problem), q="unknowns", errors="missed")
+    size = allowed.shape
+    search = While(
+        "going",
+        (
+            trace(list, name="ik_kept", outputs=("answered",), unknowns=(n + m,)),
+            step,
+            trace(
+                going,
+                name="ik_going",
+                outputs=("going",),
+                missed=size,
+                allowed=size,
+            ),
+        ),
+        STEPS,
+    )
+    rounds = (
+        *passive_stages(cell, selection),
+        _renamed(check_program(problem), allowed="tolerated"),
+        trace(
+            judged,
+            name="ik_judge",
+            outputs=("found", "open", "answer", "errors", "unknowns", "left", "going"),
+            q=(n,),
+            passive=(m,),
+            checked=(MISSED + 1,),
+            left=(),
+        ),
+        trace(list, name="ik_begun", outputs=("answered",), unknowns=(n + m,)),
+        search,
+        trace(
+            taken,
+            name="ik_taken",
+            outputs=("q", "left"),
+            answered=(n + m,),
+            going=(),
+            left=(),
+        ),
+    )
+    stages = (
+        _chosen_program(n, "going"),
+        trace(begun, name="ik_rounds", outputs=("left",), going=()),
+        While("left", rounds, ROUNDS),
+    )
+    values = zip(selection.shapes, selection.values(problem.tree), strict=True)
+    bound = {
+        **{name: np.asarray(value, np.float64) for name, value in values},
+        "constants": constants,
+        "allowed": allowed,
+        "tolerated": largest_errors(TOLERANCE, len(problem.goals)),
+        "ends": np.array(problem.passive_limits),
+    }
+    return stages, passive_tables(cell, selection), bound
+
+
+def _renamed(program: Program, **names: str) -> Program:
+    """Return a program with other names for columns that it reads or writes."""
+
+    def ports(given: tuple[Port, ...]) -> tuple[Port, ...]:
+        return tuple(Port(names.get(p.name, p.name), p.shape) for p in given)
+
+    return replace(
+        program, inputs=ports(program.inputs), outputs=ports(program.outputs)
+    )

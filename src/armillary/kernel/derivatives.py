@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, Final, Literal, Protocol
@@ -11,14 +11,24 @@ import msgspec
 import numpy as np
 
 from armillary.errors import KernelError, ShapeError, quote, unknown
-from armillary.kernel.arguments import as_inputs, batch_shape
-from armillary.trace import Port, Program, cotangent_program, tangent_program
+from armillary.kernel.arguments import Computation, as_inputs, batch_shape
+from armillary.trace import (
+    Followers,
+    Port,
+    Program,
+    composed,
+    cotangent_program,
+    tangent_program,
+)
 
 __all__ = [
     "Derivative",
     "Differentiable",
     "Mode",
+    "composed_program",
     "derivative_program",
+    "followed_program",
+    "inputs_to_derive_by",
     "named",
     "opened",
     "summed",
@@ -31,22 +41,16 @@ LIBRARIES: Final = {"jax": "JAX", "torch": "torch"}
 TRANSFORMED: Final = {"jvp": tangent_program, "vjp": cotangent_program}
 
 
-def derivative_program(
-    computation: Any, mode: Mode, inputs: Sequence[str] | None
-) -> Program:
-    """Return the Program of a derivative by some inputs, of all where it is None.
+def inputs_to_derive_by(
+    computation: Computation, mode: Mode, inputs: Sequence[str] | None
+) -> tuple[str, ...]:
+    """Return names of inputs, of all where it is None.
 
     Raises:
-        KernelError: It is a pipeline, or no input is named, or one twice.
+        KernelError: No input is named, or one twice.
         UnknownName: There is no input of a name.
     """
     name = computation.name
-    if not isinstance(computation, Program):
-        raise KernelError(
-            f"'{name}' is a pipeline of several programs, as where loops are closed, "
-            f"and has no {mode}. Ask for its derivatives as a question, such as "
-            "cell.jacobian."
-        )
     names = [port.name for port in computation.inputs]
     try:
         wanted: list[Any] = names if inputs is None else list(inputs)
@@ -62,14 +66,62 @@ def derivative_program(
         raise KernelError(
             f"The {mode} of '{name}' needs names of inputs, each once, not {wanted}."
         )
-    return _derived(computation, mode, tuple(names.index(each) for each in wanted))
+    return tuple(wanted)
+
+
+def derivative_program(
+    computation: Computation, mode: Mode, inputs: Sequence[str]
+) -> Program:
+    """Return the Program of a derivative by inputs of these names.
+
+    Raises:
+        KernelError: It is a pipeline.
+    """
+    if not isinstance(computation, Program):
+        raise KernelError(
+            f"'{computation.name}' is a pipeline of several programs, which iterate, "
+            f"and has no {mode}. Kernels of closed loops have one, but not those that "
+            "were pickled: pickle their derivatives. Of others ask for derivatives as "
+            "a question, such as check.gradients."
+        )
+    names = [port.name for port in computation.inputs]
+    return _derived(computation, mode, tuple(names.index(each) for each in inputs))
+
+
+def composed_program(
+    program: Program, function: Callable[..., Any], shapes: Mapping[str, Any]
+) -> Program:
+    """Return the Program of a function of outputs; see `Kernel.then`.
+
+    Raises:
+        KernelError: Two inputs have the same name.
+    """
+    for port in program.inputs:
+        if port.name in shapes:
+            raise KernelError(
+                f"'{program.name}' has an input {quote(port.name)} already; give that "
+                "of the function another name."
+            )
+    return composed(program, function, shapes)
+
+
+def followed_program(
+    program: Program, mode: Mode, inputs: Sequence[str], followers: Followers
+) -> Program:
+    """Return the Program of a derivative where more moves than inputs of these names.
+
+    followers: What else.
+    """
+    names = [port.name for port in program.inputs]
+    places = [names.index(each) for each in inputs]
+    return TRANSFORMED[mode](program, places, followers)
 
 
 class Differentiable(Protocol):
     """What a derivative asks of a `Kernel`."""
 
     @property
-    def program(self) -> Program:
+    def computation(self) -> Computation:
         """Return what it computes."""
         ...
 
@@ -100,7 +152,7 @@ class Derivative(msgspec.Struct, frozen=True, dict=True):
     """A kernel, or a derivative of it that is linear in its last arguments.
 
     Attributes:
-        kernel: y(x) of a Program.
+        kernel: y(x).
         mode: `value` for y(x), `jvp` for (x, v) -> dy/dx v, `vjp` for (x, w) ->
             w dy/dx.
         inputs: Positions of the inputs that v, or the result of `vjp`, belongs to.
@@ -118,12 +170,12 @@ class Derivative(msgspec.Struct, frozen=True, dict=True):
     @property
     def ports(self) -> tuple[Port, ...]:
         """Return its arguments."""
-        return self.compiled.program.inputs
+        return self.compiled.computation.inputs
 
     @property
     def fixed(self) -> int:
         """Return how many arguments it is not linear in; the first ones."""
-        return len(self.kernel.program.inputs)
+        return len(self.kernel.computation.inputs)
 
     def along(self, moving: tuple[int, ...]) -> Derivative:
         """Return its derivative by arguments that move: (args, tangents) -> tangents.
@@ -155,7 +207,7 @@ class Derivative(msgspec.Struct, frozen=True, dict=True):
             ShapeError: They are others; types are never converted, for that would cost
                 digits without a word.
         """
-        name, ports = self.kernel.program.name, self.ports
+        name, ports = self.kernel.computation.name, self.ports
         if len(dtypes) != len(ports):
             listed = ", ".join(port.name for port in ports)
             raise ShapeError(
@@ -178,20 +230,20 @@ class Derivative(msgspec.Struct, frozen=True, dict=True):
         # Arrays of these shapes that hold no memory: one check of shapes for all.
         dummy = self.kernel.dtype.type(0)
         arrays = [np.broadcast_to(dummy, shape) for shape in shapes]
-        program = self.compiled.program
+        program = self.compiled.computation
         return batch_shape(program, as_inputs(program, arrays, self.kernel.dtype))
 
     def __call__(self, *arrays: Any) -> tuple[Any, ...]:
         """Return the arrays that it computes, one for each output."""
         results: Any = self.compiled(*arrays)
-        is_single = len(self.compiled.program.outputs) == 1
+        is_single = len(self.compiled.computation.outputs) == 1
         return (results,) if is_single else results
 
 
 @lru_cache(maxsize=512)
 def _compiled(derivative: Derivative) -> Differentiable:
     kernel = derivative.kernel
-    names = [kernel.program.inputs[k].name for k in derivative.inputs]
+    names = [kernel.computation.inputs[k].name for k in derivative.inputs]
     return kernel.jvp(names) if derivative.mode == "jvp" else kernel.vjp(names)
 
 
@@ -201,7 +253,7 @@ def opened(kernel: Differentiable, module: str, extra: str) -> tuple[Any, Deriva
     extra: What installs the library, and the name of the method of kernels.
 
     Raises:
-        KernelError: It is not installed, or the kernel is not one of a Program.
+        KernelError: It is not installed, or the kernel has no derivatives.
     """
     try:
         library = import_module(module)
@@ -210,13 +262,13 @@ def opened(kernel: Differentiable, module: str, extra: str) -> tuple[Any, Deriva
             f"kernel.{extra}() needs {LIBRARIES[extra]}: pip install "
             f"'armillary[{extra}]'."
         ) from error
-    kernel.vjp()  # raises of a pipeline, and compiles what `grad` asks for
+    kernel.vjp()  # raises where there is none, and compiles what `grad` asks for
     return library, Derivative(kernel)
 
 
 def named(function: Callable[..., Any], kernel: Differentiable) -> Callable[..., Any]:
     """Return a function that is called and documented as its kernel is."""
-    function.__name__ = function.__qualname__ = kernel.program.name
+    function.__name__ = function.__qualname__ = kernel.computation.name
     function.__doc__ = kernel.__doc__
     return function
 

@@ -18,9 +18,11 @@ from armillary.kernel.builder import FunctionBuilder, Value
 from armillary.kernel.intrinsics.ieee import LAYOUTS
 from armillary.kernel.lowering import length_of, lower
 from armillary.kernel.machine_type import I1, PTR, Type, bits_of_lanes
+from armillary.kernel.memory import ALIGNMENT
 from armillary.kernel.partition import LENGTH, ProgramSegment, cut, is_constant
 from armillary.kernel.transpose import load_rows, squares_of, store_square
 from armillary.trace import OPS, Instruction, Program
+from armillary.trace.staging import SharedProgram, StagedProgram
 
 
 def emit_block(program: Program, real: Type) -> tuple[list[FunctionBuilder], int]:
@@ -28,11 +30,54 @@ def emit_block(program: Program, real: Type) -> tuple[list[FunctionBuilder], int
 
     real: The values that it works on: a vector with a lane for each row.
     """
+    if isinstance(program, StagedProgram):
+        return _emit_parts(program, real)
+    return _emit_rows("block", program, real)
+
+
+def _emit_parts(
+    program: StagedProgram, real: Type
+) -> tuple[list[FunctionBuilder], int]:
+    """Return @block of two parts, which has what the first hands over in its scratch.
+
+    They are functions that LLVM keeps apart, so that their code, and the roundings in
+    it, are those of kernels of each alone.
+    """
+    first, rest = program.parts
+    (handed,) = first.outputs
+    made: list[FunctionBuilder] = []
+    sizes: list[int] = []
+    for name, part in (("first", first), ("rest", rest)):
+        functions, size = _emit_rows(name, part, real, hints=("noinline",))
+        made += functions
+        sizes.append(size)
+    bits = bits_of_lanes(real.lanes)
+    f = FunctionBuilder("block", bits, more=dict.fromkeys(_pointers(program), PTR))
+    room = -(-handed.size * real.bytes // ALIGNMENT) * ALIGNMENT
+    places = {port.name: f[f"in{k}"] for k, port in enumerate(program.inputs)}
+    places[handed.name] = f["scratch"]
+    scratch = f.address(f["scratch"], room)
+    outputs = [f[f"out{k}"] for k in range(len(program.outputs))]
+    flagged = f.constant(bits, 0)
+    for name, part, to in (
+        ("first", first, [f["scratch"]]),
+        ("rest", rest, outputs),
+    ):
+        given = [places[port.name] for port in part.inputs]
+        flagged |= f.call(f"@{name}", bits, *given, *to, scratch)
+    f.ret(flagged)
+    return [*made, f], room + max(sizes)
+
+
+def _emit_rows(
+    name: str, program: Program, real: Type, *, hints: Sequence[str] = ()
+) -> tuple[list[FunctionBuilder], int]:
+    """Return the function of a block of rows, behind what it calls, and its scratch."""
     # LLVM's time grows with the square of the registers that a value takes.
     registers = max(1, real.lanes * real.bits // 512)
     length = LENGTH // registers**2
     segments, slot_count = cut(program, _squares(program, real.lanes), length)
-    functions = _functions("block", program, real, segments, columns=False)
+    functions = _functions(name, program, real, segments, columns=False, hints=hints)
     return functions, slot_count * real.bytes
 
 
@@ -105,6 +150,11 @@ def _arrays(program: Program) -> list[str]:
     return names + [f"out{k}" for k in range(len(program.outputs))]
 
 
+def _pointers(program: Program) -> list[str]:
+    """Return the names of all parameters of @block."""
+    return [*_arrays(program), "scratch"]
+
+
 def _functions(
     name: str,
     program: Program,
@@ -113,6 +163,7 @@ def _functions(
     *,
     columns: bool,
     own_scratch: int | None = None,
+    hints: Sequence[str] = (),
 ) -> list[FunctionBuilder]:
     """Return the function that computes segments in turn, behind those that it calls.
 
@@ -125,12 +176,13 @@ def _functions(
         segments: The segments of the program.
         columns: Whether arrays are columns.
         own_scratch: Scratch on the stack [bytes], of a function that returns nothing.
+        hints: Attributes of that function.
     """
     outlined = _length(program) > OUTLINED_FROM
     bits, arrays = bits_of_lanes(real.lanes), _arrays(program)
-    pointers = dict.fromkeys((*arrays, "scratch"), PTR)
+    pointers = dict.fromkeys(_pointers(program), PTR)
     if own_scratch is None:
-        main = FunctionBuilder(name, bits, more=pointers)
+        main = FunctionBuilder(name, bits, hints=hints, more=pointers)
         scratch = main["scratch"]
     else:
         main = FunctionBuilder(name, more=dict.fromkeys(arrays, PTR))
@@ -283,6 +335,7 @@ def _load_inputs(
 ) -> None:
     """Load the inputs that a segment reads first."""
     f, program, real = values.f, values.program, values.real
+    shared = program.shared if isinstance(program, SharedProgram) else frozenset[str]()
     wanted = {
         int(program.instructions[k].value): k
         for k in segment.steps
@@ -294,7 +347,13 @@ def _load_inputs(
         needed = {p - start for p in wanted if start <= p < start + port.size}
         if needed:
             pointer = f[f"in{number}"]
-            if columns:
+            if port.name in shared:
+                kind = real.scalar
+                loaded = {
+                    e: f.load(kind, pointer, e, align=kind.bytes).splat(real.lanes)
+                    for e in sorted(needed)
+                }
+            elif columns:
                 loaded = {e: f.load(real, pointer, e, align=real.bytes) for e in needed}
             else:
                 loaded = load_rows(real, pointer, port.size, needed)

@@ -29,7 +29,7 @@ def jax_function(kernel: Differentiable) -> Callable[..., Any]:
     """Return a kernel as a function of JAX arrays; see `Kernel.jax`.
 
     Raises:
-        KernelError: JAX is not installed, or the kernel is not one of a Program.
+        KernelError: JAX is not installed, or the kernel has no derivatives.
     """
     jnp, question = opened(kernel, "jax.numpy", "jax")
     primitive = _primitive()
@@ -62,7 +62,7 @@ def _primitive() -> Any:
         batch = question.batch([each.shape for each in given])
         return [
             jax.core.ShapedArray((*batch, *port.shape), question.kernel.dtype)
-            for port in question.compiled.program.outputs
+            for port in question.compiled.computation.outputs
         ]
 
     def lowered(context: Any, *arrays: Any, question: Derivative) -> Any:

@@ -12,9 +12,8 @@ import operator
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Final, cast, final
+from typing import TYPE_CHECKING, Any, Final, cast
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
@@ -51,7 +50,6 @@ __all__ = [
     "OPERATIONS_PER_THREAD",
     "Kernel",
     "compile",
-    "in_two_passes",
     "kernel_of",
     "shared_kernel",
 ]
@@ -219,8 +217,8 @@ class Kernel:
             inputs: The names of inputs to differentiate by; all of them by default.
 
         Raises:
-            KernelError: It is the kernel of a pipeline, as where loops are closed, or
-                no input is named, or one twice.
+            KernelError: It iterates, as one of distances; or no input is named, or one
+                twice.
             UnknownName: There is no input of a name.
         """
         return self._derivative("vjp", inputs)
@@ -240,11 +238,42 @@ class Kernel:
         """
         return self._derivative("jvp", inputs)
 
+    def then(
+        self, function: Callable[..., Any], /, **shapes: tuple[int, ...]
+    ) -> Kernel:
+        """Return the kernel of a function of what this one computes, such as a loss.
+
+        It is one Program, so that its gradient takes half to a third of the time of one
+        in a library, which keeps each step in an array. The function is traced: it
+        takes an array of scalars for each output, then for each of `shapes`, and
+        returns a number or an array, `result`. Of poses X (4, 4), with a target for
+        each row:
+
+            loss = fk.then(lambda X, target: ((X - target) ** 2).sum(), target=(4, 4))
+            slopes = loss.vjp(["q"])(Q, targets, 1.0)
+
+        Args:
+            function: Takes arrays of traced scalars.
+            shapes: Further inputs by name, behind those of this kernel.
+
+        Raises:
+            KernelError: It is the kernel of a pipeline, as where loops are closed; or
+                it has an input of such a name.
+            TraceError: The function cannot be traced.
+        """
+        from armillary.kernel.derivatives import composed_program
+
+        program = composed_program(self.program, function, shapes)
+        return shared_kernel(program, dtype=self.dtype)
+
     def _derivative(self, mode: Mode, inputs: Sequence[str] | None) -> Kernel:
-        from armillary.kernel.derivatives import derivative_program
+        from armillary.kernel.derivatives import derivative_program, inputs_to_derive_by
 
         native = self._native
-        program = derivative_program(native.program, mode, inputs)
+        names = inputs_to_derive_by(native.program, mode, inputs)
+        if native.derived is not None:
+            return native.derived(mode, names).bound(native.tables, ())
+        program = derivative_program(native.program, mode, names)
         return shared_kernel(
             program, dtype=native.dtype, lanes=native.requested or None
         )
@@ -276,21 +305,23 @@ class Kernel:
 
         return torch_function(self)
 
-    def with_batches(
-        self, compute: Callable[..., Array], *, single_rows: bool = False
-    ) -> Kernel:
+    def with_batches(self, compute: Callable[..., Array], rows: int = 0) -> Kernel:
         """Return the same kernel, but batches are computed by a function.
 
         Args:
             compute: Called like a kernel; pickled with it.
-            single_rows: Whether it computes rows that are asked alone, too.
+            rows: Batches of so many rows at most need not be, where all is plain.
         """
-        native = replace(
-            self._native, pickled=(_with_batches, (self, compute, single_rows))
-        )
-        if single_rows:
-            native = replace(native, call=0, loop=0)
-        return kernel_of(native, compute)
+        parts = Kernel.with_batches, (self, compute, rows)
+        return kernel_of(replace(self._native, pickled=parts), compute, rows)
+
+    def with_flagged_rows(self, compute: Callable[..., Array]) -> Kernel:
+        """Return the same kernel, but a function computes rows with large arguments.
+
+        compute: Called with an array of rows for each input; pickled with it.
+        """
+        parts = Kernel.with_flagged_rows, (self, compute)
+        return kernel_of(replace(self._native, flagged=compute, pickled=parts))
 
     def __repr__(self) -> str:
         native = self._native
@@ -479,11 +510,13 @@ def _run(
             finish(native.core, native.with_numpy(), state, results, failed)
 
 
-def kernel_of(native: Native, batches: Callable[..., Array] | None = None) -> Kernel:
+def kernel_of(
+    native: Native, batches: Callable[..., Array] | None = None, rows: int = 0
+) -> Kernel:
     """Return the kernel that calls machine code, of a class of its own.
 
     The class has its documentation and its compiled call, besides which `batches` may
-    replace `Kernel.__call__`.
+    replace `Kernel.__call__`, but for batches of up to `rows`.
     """
     # Python looks up `__call__` in the class: a builtin function there is called with
     # no frame of Python in between.
@@ -493,8 +526,8 @@ def kernel_of(native: Native, batches: Callable[..., Array] | None = None) -> Ke
         members["__call__"] = staticmethod(batches)
     make_general = None
     if native.loop and objects_are_as_expected():
-        is_whole = batches is None
-        make_general = partial(_general, native, slow, takes_batches=is_whole)
+        most = None if batches is None else rows
+        make_general = partial(_general, native, slow, most)
     if native.call:
         # A builtin has no descriptor, so it gets the arguments alone, without the
         # kernel. Whatever is not one row of plain arrays goes to the general entry, and
@@ -542,15 +575,18 @@ def _single_rows(
 
 
 def _general(
-    native: Native, slow: Callable[..., Array], *, takes_batches: bool
+    native: Native, slow: Callable[..., Array], most: int | None
 ) -> Callable[..., Array]:
-    """Return the general entry of a kernel, which leaves large batches to `slow`."""
+    """Return the general entry of a kernel, which leaves large batches to `slow`.
+
+    most: The rows of a batch from which on it does; None for what is usual.
+    """
     from armillary.kernel import compiler  # has been imported for the kernel
 
     row_bytes = (
         max(port.size for port in native.program.outputs) * native.dtype.itemsize
     )
-    for_one_thread = (2 * OPERATIONS_PER_THREAD - 1) // native.operations
+    for_one = (2 * OPERATIONS_PER_THREAD - 1) // native.operations
     code = compiler.general_code()
     return make_general_function(
         code.address("general"),
@@ -560,9 +596,9 @@ def _general(
         native.state,
         slow,
         (code, *native.owned),
-        most_rows=min(for_one_thread, (SMALLEST - 1) // row_bytes),
+        most_rows=min(most or for_one, for_one, (SMALLEST - 1) // row_bytes),
         release_from=-(-OPERATIONS_HOLDING // native.operations),
-        most_batch=MOST_BATCH if takes_batches else 0,
+        most_batch=0 if most == 0 else MOST_BATCH,
     )
 
 
@@ -611,12 +647,6 @@ def compile(
     return kernel_of(native_of(program, dtype, lanes))
 
 
-def _with_batches(
-    kernel: Kernel, compute: Callable[..., Array], single_rows: bool
-) -> Kernel:
-    return kernel.with_batches(compute, single_rows=single_rows)
-
-
 def _restored(program: Program, dtype: str, requested: int) -> Kernel:
     """Return what a pickle holds, compiled for the machine that it is read on."""
     return shared_kernel(program, dtype=dtype, lanes=requested or None)
@@ -640,54 +670,3 @@ def shared_kernel(
     # same one once.
     with forks.PROGRAM_LOCKS[hash(program) % len(forks.PROGRAM_LOCKS)]:
         return _shared(program.name, program, real_type(dtype), lanes)
-
-
-# Rare, slow rows in blocks of their own
-
-BLOCKS: Final = 4
-"""Batches of fewer blocks are computed in one pass."""
-
-
-def in_two_passes(kernel: Kernel, first: Callable[[], Kernel]) -> Kernel:
-    """Return a kernel of one number a row that computes open rows together.
-
-    A block of rows ends with its slowest row. Where few rows take much longer than the
-    others, they would make most blocks slow. So a faster kernel computes a batch first;
-    the rows that it leaves open are then gathered and computed together.
-
-    Args:
-        kernel: What computes any row.
-        first: Returns a kernel with the same inputs, called for each large batch. Where
-            its result is above 0, it is that of `kernel`. Pickled with the kernel.
-    """
-    return kernel.with_batches(_TwoPasses(kernel, first))
-
-
-@final
-class _TwoPasses(msgspec.Struct, frozen=True):
-    kernel: Kernel
-    first: Callable[[], Kernel]
-
-    def __call__(self, *inputs: Any, out: Any = None, threads: Any = None) -> Array:
-        kernel = self.kernel
-        arrays, batch = kernel.spread(inputs)
-        is_small = math.prod(batch) < BLOCKS * kernel.lanes
-        if is_small or _shares_memory(out, arrays):
-            return kernel(*arrays, out=out, threads=threads)
-        result = self.first()(*arrays, out=out, threads=threads)
-        is_open = ~(result > 0.0)  # NaN, too
-        if is_open.any():
-            # The open rows alone, gathered to whole blocks.
-            rows = (array[is_open] for array in arrays)
-            result[is_open] = kernel(*rows, threads=threads)
-        return result
-
-
-def _shares_memory(out: Any, arrays: Sequence[Array]) -> bool:
-    results = cast("tuple[Any, ...]", out) if isinstance(out, tuple) else (out,)
-    return any(
-        isinstance(result, np.ndarray)
-        and np.may_share_memory(cast("Array", result), array)
-        for result in results
-        for array in arrays
-    )

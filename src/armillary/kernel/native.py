@@ -19,6 +19,7 @@ from armillary.kernel.references import vectorize
 from armillary.trace import Port, Program
 
 if TYPE_CHECKING:
+    from armillary.kernel.derivatives import Mode
     from armillary.kernel.pipeline import Pipeline
     from armillary.kernel.pipeline_reference import Called
 
@@ -44,6 +45,9 @@ class Native(msgspec.Struct, frozen=True, kw_only=True):
         state: What each call copies, see `fallback`.
         tables: The records of each table of a pipeline.
         called: What calls of a pipeline run.
+        flagged: Computes rows that machine code flags; None for NumPy.
+        derived: Makes a derivative of a pipeline by some inputs, a `CompiledPipeline`
+            that takes the same tables.
         pickled: A function and its arguments that make a kernel of it again; None
             where `compile` does.
         owned: What must live as long as any of this.
@@ -61,11 +65,18 @@ class Native(msgspec.Struct, frozen=True, kw_only=True):
     state: npt.NDArray[np.int64]
     tables: Mapping[str, Array]
     called: Called | None
+    flagged: Compute | None
+    derived: Callable[[Mode, tuple[str, ...]], Any] | None
     pickled: tuple[Any, ...] | None
     owned: tuple[object, ...]
 
     def with_numpy(self) -> Compute:
-        """Return the function of arrays that computes rows that machine code flags."""
+        """Return the function of arrays that computes rows that machine code flags.
+
+        It is NumPy, or `flagged`.
+        """
+        if self.flagged is not None:
+            return self.flagged
         if isinstance(self.core, Program):
             return partial(vectorize, self.core)
         from armillary.kernel.pipeline_reference import evaluate
@@ -134,6 +145,8 @@ def native_of(
         state=new_state(),
         tables={},
         called=None,
+        flagged=None,
+        derived=None,
         pickled=None,
         owned=(code, *owned),
     )

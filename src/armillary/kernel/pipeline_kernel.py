@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from armillary import forks
 from armillary.errors import KernelError
 from armillary.kernel.binding import address_of, make_function, nothing
+from armillary.kernel.derivatives import Mode
 from armillary.kernel.fallback import STATE, new_state
 from armillary.kernel.kernel import Kernel, kernel_of
 from armillary.kernel.native import Native, native_of
@@ -367,7 +368,11 @@ def check_packed(
 
 
 def compile_pipeline(
-    pipeline: Pipeline, *, dtype: npt.DTypeLike = np.float64, lanes: int | None = None
+    pipeline: Pipeline,
+    *,
+    dtype: npt.DTypeLike = np.float64,
+    lanes: int | None = None,
+    derived: Callable[[Mode, tuple[str, ...]], CompiledPipeline] | None = None,
 ) -> CompiledPipeline:
     """Return a pipeline as native code for this machine, to be called with tables.
 
@@ -376,11 +381,13 @@ def compile_pipeline(
         dtype: float64 or float32, the type that it computes in.
         lanes: Rows computed at once, a power of two; by default what the machine's
             registers hold.
+        derived: Makes a derivative of it by some inputs, which takes the same tables.
 
     Raises:
         KernelError: The type, the lanes, or the pipeline's arrays have no native code.
     """
-    return CompiledPipeline(native_of(pipeline, dtype, lanes), pipeline)
+    native = replace(native_of(pipeline, dtype, lanes), derived=derived)
+    return CompiledPipeline(native, pipeline)
 
 
 def _restored(

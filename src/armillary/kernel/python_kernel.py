@@ -81,18 +81,18 @@ class PythonKernel:
             target[...] = result
         return cast("Any", out)
 
-    def vjp(self, inputs: Any = None) -> Any:
-        """Refuse derivatives.
+    def vjp(self, *_: Any, **__: Any) -> Any:
+        """Refuse derivatives, and functions of it.
 
         Raises:
             KernelError: Only what is traced is differentiated.
         """
         raise KernelError(
-            f"'{self.program.name}' runs as Python and has no derivatives: only what "
-            "is traced is differentiated."
+            f"'{self.program.name}' runs as Python and has no derivatives, nor "
+            "functions of it: only what is traced has."
         )
 
-    jvp = jax = torch = vjp
+    jvp = jax = torch = then = vjp
 
     def __reduce__(self) -> Any:
         """Refuse to be pickled.

@@ -27,7 +27,7 @@ def torch_function(kernel: Differentiable) -> Callable[..., Any]:
     """Return a kernel as a function of tensors; see `Kernel.torch`.
 
     Raises:
-        KernelError: torch is not installed, or the kernel is not one of a Program.
+        KernelError: torch is not installed, or the kernel has no derivatives.
     """
     torch, question = opened(kernel, "torch", "torch")
     call = _function()
@@ -77,8 +77,9 @@ def _function() -> Any:
             if places != {"cpu"}:
                 listed = ", ".join(sorted({str(x.device) for x in inputs}))
                 raise ShapeError(
-                    f"'{question.kernel.program.name}' computes on the CPU, or on one "
-                    f"NVIDIA GPU; tensors on {listed} were given. Move them together."
+                    f"'{question.kernel.computation.name}' computes on the CPU, or on "
+                    f"one NVIDIA GPU; tensors on {listed} were given. Move them "
+                    "together."
                 )
             # Views of the same memory, in both directions.
             results = question(*[x.detach().numpy() for x in inputs])

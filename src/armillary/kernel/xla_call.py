@@ -166,7 +166,8 @@ def number_of(question: Derivative) -> int:
     process makes, never means another question. The question is kept from then on: XLA
     may still run code that nothing else refers to.
     """
-    kernel, is_single = question.compiled, len(question.compiled.program.outputs) == 1
+    kernel = question.compiled
+    is_single = len(kernel.computation.outputs) == 1
 
     def compute(*inputs: Any, out: tuple[Any, ...]) -> None:
         kernel(*inputs, out=out[0] if is_single else out)

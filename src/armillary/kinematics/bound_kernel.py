@@ -77,6 +77,21 @@ class BoundKernel(partial[npt.NDArray[Any]]):
         """
         return bind(self.kernel.jvp(self._free(inputs)), list(self.bound))
 
+    def then(
+        self, function: Callable[..., Any], /, **shapes: tuple[int, ...]
+    ) -> AnyKernel:
+        """Return the kernel of a function of what it computes; see `Kernel.then`.
+
+        Args:
+            function: Takes arrays of traced scalars.
+            shapes: Further inputs by name.
+
+        Raises:
+            KernelError: As for `Kernel.then`.
+            TraceError: The same.
+        """
+        return bind(self.kernel.then(function, **shapes), list(self.bound))
+
     def _free(self, inputs: Sequence[str] | None) -> Sequence[str]:
         if inputs is not None:
             return inputs

@@ -17,8 +17,8 @@ from armillary.errors import ModelError, quote
 from armillary.forks import IMPORT_LOCK
 from armillary.kernel import Kernel, shared_kernel
 from armillary.kernel.native import real_type
-from armillary.kernel.python_kernel import PythonKernel
-from armillary.kernel.shared_input import with_shared_input
+from armillary.kernel.python_kernel import PythonProgram
+from armillary.kernel.shared_input import kernel_of_shared_input
 from armillary.kinematics.bound_kernel import AnyKernel, bind
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.jacobian import Twist
@@ -188,9 +188,9 @@ def program_kernel(
     needed.
     """
     if not (selection.passive or repeated):
-        kernel = shared_kernel(program, dtype=dtype)
-        is_varied = selection.parameters and not isinstance(kernel, PythonKernel)
-        return with_shared_input(kernel, PARAMETERS) if is_varied else kernel
+        if selection.parameters and not isinstance(program, PythonProgram):
+            return kernel_of_shared_input(program, PARAMETERS, dtype=dtype)
+        return shared_kernel(program, dtype=dtype)
     with IMPORT_LOCK:
         from armillary.kinematics.closing.kernel import closed_kernel
 

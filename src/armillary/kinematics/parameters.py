@@ -24,7 +24,13 @@ from armillary.spatial.vector import Number
 from armillary.trace import Program, jvp, trace
 from armillary.trace.functions import absolute, maximum, select
 
-__all__ = ["PARAMETERS", "corrected_program", "made_with", "parameter_rates"]
+__all__ = [
+    "PARAMETERS",
+    "corrected_program",
+    "made_with",
+    "parameter_rates",
+    "varied_tree",
+]
 
 PARAMETERS: Final = "parameters"
 """The input of programs that holds numbers of the cell, behind q."""
@@ -57,7 +63,7 @@ def made_with(make: Make, parameters: Sequence[CellParameter]) -> Make:
 
         def of_inputs(*given: Any) -> Any:
             values = dict(zip(shapes, given, strict=True))
-            varied = _varied_tree(tree, parameters, list(values.pop(PARAMETERS)))
+            varied = varied_tree(tree, parameters, list(values.pop(PARAMETERS)))
             same = cast(Formula, make(varied, nested))
             return same.function(*values.values())
 
@@ -71,7 +77,7 @@ def made_with(make: Make, parameters: Sequence[CellParameter]) -> Make:
     return made
 
 
-def _varied_tree(
+def varied_tree(
     tree: Tree, parameters: Sequence[CellParameter], values: Sequence[Any]
 ) -> Tree:
     """Return a tree whose numbers are traced, with the same attachments."""
@@ -153,7 +159,7 @@ def corrected_program(cell: Workcell, selection: Inputs) -> Program:
 
     def corrected(*given: Any) -> Any:
         *more, passive, q, p = given
-        varied = _varied_tree(Tree.of(cell), parameters, list(p)).cell
+        varied = varied_tree(Tree.of(cell), parameters, list(p)).cell
         whole = selection.vector(q, more[0] if more else (), passive)
         return _closed(varied, whole, selection.passive)
 

@@ -154,14 +154,17 @@ def first_places(cell: Workcell, parameters: Sequence[CellParameter]) -> list[in
     Nobody knows where a robot stands in the room of a tracker, or a reflector on it,
     but its joints are nearly as its file says.
     """
+    return sorted(
+        range(len(parameters)), key=lambda k: is_of_joint(cell, parameters[k])
+    )
 
-    def is_of_joint(k: int) -> bool:
-        path = parameters[k].path
-        if path[0] == "mounts" or "frames" in path:
-            return False
-        return "loops" in path or part_at(cell, path[:4]).moves
 
-    return sorted(range(len(parameters)), key=is_of_joint)
+def is_of_joint(cell: Workcell, parameter: CellParameter) -> bool:
+    """Tell whether a parameter is of a joint that moves, or of a closed loop."""
+    path = parameter.path
+    if path[0] == "mounts" or "frames" in path:
+        return False
+    return "loops" in path or part_at(cell, path[:4]).moves
 
 
 class _Names:

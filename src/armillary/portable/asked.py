@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final, cast, final
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy.typing as npt
 from armillary.collision.check import CollisionCheck, check_of
 from armillary.collision.check_stages import Question
 from armillary.control.controller import Controller
+from armillary.control.obstacles import Obstacles, obstacle_numbers
 from armillary.control.tasks import Frame
 from armillary.dynamics import questions as dynamics
 from armillary.errors import KernelError, ModelError, quote, unknown
@@ -419,11 +421,13 @@ def _asked(
     if isinstance(question, Kernel | BoundKernel | PythonKernel):
         return _of_kernel(name, f"'{name}'", question)
     if isinstance(question, InverseKinematics):
-        return _of_solver(name, f"what '{name}' reaches", question, None)
+        return _of_solver(name, f"what '{name}' reaches", question)
     if isinstance(question, DifferentialSolver):
         return _of_differential(name, f"the rates of '{name}'", question)
     if isinstance(question, Controller):
-        return _of_controller(name, question)
+        return _of_controller(name, question, None)
+    if _is_controller_among_obstacles(question):
+        return _of_controller(name, *question)
     if isinstance(question, CollisionCheck):
         return _of_check(name, "check", question, dtype)
     if getattr(question, "__func__", None) is CollisionCheck.clearance:
@@ -431,7 +435,8 @@ def _asked(
     raise ModelError(
         f"{quote(name)} is {type(question).__name__}, which cannot be compiled; give a "
         "text such as fk:tool0, a kernel such as cell.fk(frame), a solver such as "
-        "cell.ik(frame), a controller, or a collision check."
+        "cell.ik(frame), a controller, alone or as (controller, obstacles), or a "
+        "collision check."
     )
 
 
@@ -452,8 +457,7 @@ def _asked_by_text(
     if kind == "ik":
         solver = solver_of(cell, frame, state=state)
         title = f"joint positions that bring {frame} to a target"
-        fk = questions.fk(cell, frame, state=state)
-        return _of_solver(name, title, solver, fk)
+        return _of_solver(name, title, solver)
     if kind == "differential_ik":
         names = (frame, WORLD, None, None)
         solver = differential_of(cell, names, ("xyz", "xyz"), None, state, True)
@@ -492,22 +496,46 @@ def _of_differential(name: str, title: str, solver: DifferentialSolver) -> Asked
     return replace(asked, bound={**asked.bound, **given}, meanings=OF_RATES)
 
 
-def _of_controller(name: str, controller: Controller) -> Asked:
+def _is_controller_among_obstacles(question: Any) -> bool:
+    """Tell whether a question is a pair of a controller and obstacles."""
+    pair = cast("tuple[Any, ...]", question) if isinstance(question, tuple) else ()
+    return tuple(map(type, pair)) == (Controller, Obstacles)
+
+
+def _of_controller(
+    name: str, controller: Controller, obstacles: Obstacles | None
+) -> Asked:
     tasks = ", ".join(type(task).__name__ for task in controller.tasks)
-    asked = _of_kernel(name, f"a step of a controller: {tasks}", controller.kernel)
+    kernel = controller.kernel_with(obstacles)
+    asked = _of_kernel(name, f"a step of a controller: {tasks}", kernel)
     draws: dict[str, Draw] = {}
+    meanings = dict(OF_STEPS)
+    if obstacles is not None:
+        numbers = obstacles.numbers
+        first = numbers.reshape(-1, *numbers.shape[-2:])[0]
+        draws["obstacles"] = partial(_grown, first)
+        parts = type(obstacle_numbers(numbers)).parts()
+        listed = ", ".join(f"{x.meaning} [{x.unit or '1'}]" for x in parts)
+        meanings["obstacles"] = f"of each obstacle {listed}"
     for k, task in enumerate(controller.tasks):
         if isinstance(task, Frame):
             # Poses to which there is a way, not where the test stands already.
             fk = questions.fk(controller.cell, task.frame, state=controller.state)
             draws[f"target_{k}"] = lambda q, fk=fk: fk(0.9 * q)
-    return replace(asked, draws=draws, meanings=OF_STEPS)
+    return replace(asked, draws=draws, meanings=meanings)
 
 
-def _of_solver(
-    name: str, title: str, solver: InverseKinematics, fk: AnyKernel | None
-) -> Asked:
-    draws: dict[str, Draw] = {} if fk is None else {"target": fk}
+def _grown(numbers: Array, q: Array) -> Array:
+    """Return obstacles for rows of a test, each a little larger than the last."""
+    rows = np.repeat(numbers[np.newaxis], len(q), axis=0)
+    obstacle_numbers(rows).radius += 1e-3 * np.arange(len(q))[:, np.newaxis]
+    return rows
+
+
+def _of_solver(name: str, title: str, solver: InverseKinematics) -> Asked:
+    problem = solver.numeric.problem
+    chosen = list(problem.selection.inputs)
+    draws: dict[str, Draw] = {"target": lambda q: problem.fk(q[..., chosen])}
     form, whole = solver.closed, solver.kernel
     is_closed = isinstance(form, RecognisedForm)
     if is_closed:

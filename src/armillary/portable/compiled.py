@@ -70,7 +70,8 @@ def compile_to(
             branches), `inverse_dynamics`, `check` and `clearance`, with a name of your
             own in front where C does not allow that of the frame, as in
             `pose=fk:arm/tool0`; or a mapping of names to such texts, to kernels such as
-            `cell.fk("tool0")`, to solvers, controllers, or collision checks.
+            `cell.fk("tool0")`, to solvers, controllers, collision checks, or pairs of
+            a controller and as many obstacles as its steps are given.
         target: `host`, `x86-64-v2`, `x86-64-v3`, `x86-64-v4`, `x86-64` for these
             three in one library, `aarch64`, `armv7em` (float32), `armv7em-dp`,
             `wasm32`, `c99` for source, or `ptx` for GPUs, which is one file of kernels.

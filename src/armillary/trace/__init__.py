@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from armillary.trace.derivatives import cotangent_program, tangent_program
+from armillary.trace.derivatives import (
+    Followers,
+    composed,
+    cotangent_program,
+    tangent_program,
+)
 from armillary.trace.interval import Interval
 from armillary.trace.jvp import jvp
 from armillary.trace.ops import OPS, Op, Traced
@@ -19,6 +24,7 @@ from armillary.trace.vjp import vjp
 
 __all__ = [
     "OPS",
+    "Followers",
     "Instruction",
     "Interval",
     "Op",
@@ -27,6 +33,7 @@ __all__ = [
     "Scalar",
     "Traced",
     "TracedBool",
+    "composed",
     "cotangent_program",
     "evaluate",
     "jvp",

@@ -3,11 +3,73 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any
 
 from armillary.trace.ops import OPS, type_real
 from armillary.trace.program import Instruction, Port, Program
 
-__all__ = ["staged"]
+__all__ = ["SharedProgram", "StagedProgram", "staged"]
+
+
+@dataclass(frozen=True)
+class SharedProgram(Program):
+    """A program for batches all of whose rows share some inputs.
+
+    Its machine code reads one row of those, which need not become columns.
+
+    Attributes:
+        shared: The names of these inputs.
+    """
+
+    shared: frozenset[str] = field(kw_only=True)
+
+    @classmethod
+    def of(cls, program: Program, shared: Collection[str]) -> SharedProgram:
+        """Return a program with inputs of some names shared."""
+        return cls(**_fields(program), shared=frozenset(shared))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Return a digest that is not that of the program."""
+        program = Program(**_fields(self))
+        return f"{program.fingerprint} shares {sorted(self.shared)}"
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+
+def _fields(program: Program) -> dict[str, Any]:
+    """Return the fields that all programs have."""
+    return {each.name: getattr(program, each.name) for each in fields(Program)}
+
+
+@dataclass(frozen=True)
+class StagedProgram(Program):
+    """A program whose machine code computes two parts in turn.
+
+    Each is rounded as if it were alone: no product of one and sum of the other are
+    rounded as one.
+
+    Attributes:
+        parts: What some inputs decide alone, and the rest, which reads that last.
+    """
+
+    parts: tuple[Program, Program] = field(kw_only=True, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, program: Program, parts: tuple[Program, Program]) -> StagedProgram:
+        """Return a program with the parts that `staged` has made of it."""
+        return cls(**_fields(program), parts=parts)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Return a digest of the parts."""
+        return "+".join(part.fingerprint for part in self.parts)
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
 
 
 def staged(program: Program, known: Collection[str], name: str) -> list[Program]:

@@ -22,10 +22,11 @@ from armillary.collision.distance.table import (
     stages_of,
 )
 from armillary.kernel.columns import each, number_field
-from armillary.kernel.kernel import Kernel, in_two_passes
+from armillary.kernel.kernel import Kernel
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
 from armillary.kernel.tables import Table, pack_all
+from armillary.kernel.two_passes import in_two_passes
 from armillary.kinematics.kept_formulas import LAYERS_BELOW, kept_formula
 from armillary.model.cloud import Cloud
 from armillary.model.geometry.bounding import BoundingSphere

@@ -12,12 +12,14 @@ import numpy.typing as npt
 
 from armillary.errors import NotCompiled
 from armillary.kernel import Kernel
+from armillary.kernel.derivatives import Mode
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
 from armillary.kernel.python_kernel import PythonProgram
 from armillary.kernel.stages import Stage, While
 from armillary.kernel.tables import Table
 from armillary.kinematics.closing.branch import Branch, Fields, home_branch
+from armillary.kinematics.closing.derivatives import loop_derivative
 from armillary.kinematics.closing.stages import (
     block_programs,
     closing_stages,
@@ -98,6 +100,18 @@ def closed_kernel(
             "A script that cannot be compiled moves a joint of a closed loop, or of a "
             "simulation; these run in compiled code only."
         )
+    made = _compiled(cell, selection, program, dtype, repeated)
+    return made(passive_records(cell, selection, branch))
+
+
+def _compiled(
+    cell: Workcell,
+    selection: Inputs,
+    program: Program,
+    dtype: npt.DTypeLike,
+    repeated: Repeated | None = None,
+) -> CompiledPipeline:
+    """Return the pipeline of a program, cached by the cell."""
     independent = independent_program(cell, selection).fingerprint
     varied = tuple(each.name for each in selection.parameters)
     parts = independent, selection.passive, varied, program.fingerprint
@@ -106,9 +120,20 @@ def closed_kernel(
 
     def compiled() -> CompiledPipeline:
         pipeline = _pipeline(cell, selection, program, repetition)
-        return compile_pipeline(pipeline, dtype=dtype)
+        return compile_pipeline(
+            pipeline, dtype=dtype, derived=None if repeated else derived
+        )
 
-    return kept(cell, key, compiled)(passive_records(cell, selection, branch))
+    def derived(mode: Mode, inputs: tuple[str, ...]) -> CompiledPipeline:
+        # It reads passive joints as the program does, so it is solved for alike.
+        slope = kept(
+            cell,
+            ("closed derivative", *parts, mode, inputs),
+            lambda: loop_derivative(cell, selection, program, mode, inputs),
+        )
+        return _compiled(cell, selection, slope, dtype)
+
+    return kept(cell, key, compiled)
 
 
 def passive_stages(cell: Workcell, selection: Inputs) -> list[Stage]:
