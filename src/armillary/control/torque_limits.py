@@ -8,13 +8,13 @@ x. M and h come from one kernel of dynamics, called before each step.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from msgspec.structs import replace
 
 from armillary.control.columns import TINY, InequalityRow, StepColumns
 from armillary.dynamics.inverse import inverse_dynamics
