@@ -32,12 +32,15 @@ class EdgeTests(NamedTuple):
             None where motions cannot be proven.
         quick: What proves pieces of most motions sooner, in the lanes of the check, if
             there is such a thing; see `edge_proof_stages`.
+        project: Of columns q those of positions that satisfy constraints, and one that
+            is above 0 where these are missed; None where there are no constraints.
     """
 
     check: ColumnFunction
     tight: ColumnFunction
     prover: ColumnFunction | None
     quick: ColumnFunction | None = None
+    project: ColumnFunction | None = None
 
 
 def columns_in_python(check: Callable[[Array], Truths], n: int) -> ColumnFunction:

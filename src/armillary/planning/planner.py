@@ -199,8 +199,8 @@ class Planner:
         if constraints:
             manifold = self._planned.manifold(constraints, q0, asked.q, region)
             query = GraphQuery(q0, asked.q, number, deadline_of(seconds))
-            nodes = self.options.nodes
-            return self._planned.within(manifold, query, asked, nodes=nodes)
+            loop = self._loop(q0, asked.q, region)
+            return self._planned.within(manifold, query, asked, loop)
         # Code that is compiled at the first call takes nothing of the time.
         loop, goals = self._loop(q0, asked.q, region), asked
         until = 0 if more == 0.0 else deadline_of(more)

@@ -59,7 +59,9 @@ class ShortenCode(PartOfLoop):
         count = f["count"]
         f.store(f.constant(I64, 0), f["changed"])
         full = count * 2 - 1
-        with f.when((count < 3) | (full > SETUP.load(f["s"], "path_room"))):
+        # Middles of motions along constraints are not on these.
+        is_on = SETUP.load(f["s"], "project").differs(0)
+        with f.when((count < 3) | (full > SETUP.load(f["s"], "path_room")) | is_on):
             f.ret(count)
 
         def point(k: Value) -> Value:
