@@ -490,8 +490,14 @@ class Manifold:
         moving, tree = straight_links(self.cell), bound.tree
         if not speeds_are_known(moving, bound):
             return None
-        bounds = SpeedBounds.of(
-            moving, tree, self.lower, self.upper, accelerations=True
+        key = (self.lower.tobytes(), self.upper.tobytes()), tree
+        bounds = kept_few(
+            self.cell,
+            "speeds of plans",
+            key,
+            lambda: SpeedBounds.of(
+                moving, tree, self.lower, self.upper, accelerations=True
+            ),
         )
         found: list[_Speeds] = []
         for one in self.parts:

@@ -366,7 +366,9 @@ class EdgeCode(PartOfLoop):
         length = call(f, "length", F64, f["p"], f["q"])
         with f.when(~call(f, "sampled", I1, length)):
             f.ret(f.constant(I1, 0))
+        # Those along constraints are not straight.
         has_proof = SETUP.load(f["s"], "prove").differs(0)
+        has_proof = has_proof & SETUP.load(f["s"], "project").equals(0)
         with f.when(has_proof & CALL.load(f["c"], "sure").differs(0)):
             f.ret(call(f, "proven", I1, f["p"], f["q"]))
         f.ret(f.constant(I1, 1))

@@ -330,7 +330,7 @@ class NativeLoop:
         # In the order of these fields of `layout.SETUP`.
         words[CODES : CODES + len(codes)] = codes
         # What is proven at last may be searched by fewer samples.
-        share = FEWER if prover else 1.0
+        share = FEWER if prover and not project else 1.0
         reals = words.view(np.float64)
         reals[RESOLUTION] = share / ground.options.step
         if project:
@@ -344,9 +344,8 @@ class NativeLoop:
         return NativeLoop(self.tests, self.ground, words)
 
     def along(self, project: ColumnFunction) -> NativeLoop:
-        """Return the loop along constraints; proofs of straight motions do not count."""
-        tests = self.tests._replace(prover=None, quick=None, project=project)
-        return NativeLoop.of(tests, self.ground)
+        """Return the loop along constraints, whose ways are not proven."""
+        return NativeLoop.of(self.tests._replace(project=project), self.ground)
 
     def solve(self, problem: Problem) -> Found:
         """Solve a problem."""

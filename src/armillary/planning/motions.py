@@ -26,7 +26,7 @@ LEVELS: Final = 12
 ASTRAY: Final = 0.8
 """Halves that are longer than this part of the whole lead elsewhere."""
 
-QUARTERS: Final = (0.25, 0.5, 0.75)
+QUARTERS: Final = np.array([0.25, 0.5, 0.75])
 
 
 @final
@@ -136,10 +136,9 @@ class MotionTests:
         a, b = A, B
         rows, times, points = [row, row], [at, at + 1.0], [A, B]
         for _ in range(LEVELS):
-            is_open = np.zeros(len(row), np.bool_)
-            for t in QUARTERS:
-                is_open |= ~manifold.is_near(a + t * (b - a))
-            is_open &= ~lost[row]
+            inner = a + QUARTERS[:, None, None] * (b - a)
+            is_near = manifold.is_near(inner.reshape(-1, a.shape[1]))
+            is_open = ~is_near.reshape(len(QUARTERS), -1).all(axis=0) & ~lost[row]
             row, at, a, b = row[is_open], at[is_open], a[is_open], b[is_open]
             if not len(row):
                 break

@@ -26,6 +26,9 @@ __all__ = ["Searched", "SurfaceSearch"]
 
 Array = npt.NDArray[np.float64]
 
+SAME: Final = 1e-6
+"""Way points that are nearer to each other are one, as weighted lengths."""
+
 DETOURS: Final = 2
 """How often a detour may have detours."""
 
@@ -98,10 +101,13 @@ class SurfaceSearch:
         self._nodes = max(self._nodes, nodes)
         if found.status != FOUND:
             return None, -1
-        # Nodes of trees are rounded.
-        inner, is_done = self.motions.manifold.project(found.q[1:-1])
-        found.q[1:-1][is_done] = inner[is_done]
-        return found.q, found.goal
+        # Nodes of trees are rounded, and points may be there twice.
+        q = found.q
+        inner, is_done = self.motions.manifold.project(q[1:-1])
+        q[1:-1][is_done] = inner[is_done]
+        is_new = self.motions.lengths(q[:-1], q[1:]) > SAME
+        is_new[0] = True
+        return np.concatenate([q[:-1][is_new], q[-1:]]), found.goal
 
     def _proven(self, q: Array, problem: Problem, finer: float, detours: int) -> Way:
         """Return a proven way through points, with detours where motions are not."""
