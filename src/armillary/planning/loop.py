@@ -59,6 +59,9 @@ RESOLUTION: Final = SETUP.offsets["resolution"] // 8
 LONGEST_EDGE: Final = SETUP.offsets["reach"] // 8
 """Where it has the greatest length of an edge."""
 
+WIDE: Final = SETUP.offsets["wide_samples"] // 8
+"""Where it has after how many samples what is nearly touching does not count."""
+
 RESULTS: Final = CALL.offsets["status"] // 8
 """Where results begin; the length comes last."""
 
@@ -79,6 +82,9 @@ REACH, CORNER = 0.25, 0.025
 
 ON_SURFACE: Final = 0.6
 """The longest edge along constraints, as a weighted length."""
+
+WIDE_ON_SURFACE: Final = 200
+"""So many samples along constraints, which cost more."""
 
 FEWER: Final = 0.5
 """The part of the samples of a motion that is tested where it is proven at last."""
@@ -335,6 +341,7 @@ class NativeLoop:
         reals[RESOLUTION] = share / ground.options.step
         if project:
             reals[LONGEST_EDGE] = min(reals[LONGEST_EDGE], ON_SURFACE)
+            words[WIDE] = min(words[WIDE], WIDE_ON_SURFACE)
         return cls(tests, ground, words)
 
     def finer(self, factor: float) -> NativeLoop:
