@@ -27,6 +27,7 @@ from armillary.shapes import Box, Capsule, ConvexPolyhedron, Cylinder, HalfSpace
 from ball_arm import (
     BALL,
     BALLS,
+    Wave,
     among_balls,
     at,
     cell_of,
@@ -36,17 +37,6 @@ from ball_arm import (
 )
 
 Array = np.ndarray
-
-
-class Wave(arm.joints.Joint, frozen=True, kw_only=True):
-    """A user's joint: it turns, and goes up and down meanwhile."""
-
-    unit = arm.RADIAN
-
-    def pose(self, q):
-        c, s = np.cos(q), np.sin(q)
-        up = 0.05 * np.sin(2.0 * q)
-        return arm.Pose(((c, -s, 0.0), (s, c, 0.0), (0.0, 0.0, 1.0)), (0.0, 0.0, up))
 
 
 @functools.cache

@@ -98,7 +98,9 @@ class EdgeCode(PartOfLoop):
         size = self.one.bytes
         with f.loop(lanes, 0, some) as first:
             with f.loop(n) as j:
-                x = f.load(part, f.element(rates, self.one, j * lanes + first), align=size)
+                x = f.load(
+                    part, f.element(rates, self.one, j * lanes + first), align=size
+                )
                 f.store(x if part == wide else x.to(wide, "fpext"), given, j)
             arguments = given, reached, missed, tables, f.constant(bits, -1)
             flags = f.call(code.text, bits, *arguments)

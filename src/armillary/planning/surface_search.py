@@ -1,11 +1,11 @@
-"""Ways along constraints: searched by the native loop, then cut so that they are proven.
+"""Ways along constraints: searched by the native loop, then cut and proven.
 
-The loop grows two trees whose nodes are projected onto the constraints (Berenson et al.,
-"Manipulation planning on constraint manifolds", 2009), and samples motions along them.
-What it returns are points between which a projected motion is free at these samples.
-Here such motions are replaced by straight ones, as short as tolerances ask for, which
-are proven. A motion for which that fails is replaced by a detour, found with more
-samples; where there is none, all of the way is searched for again with more samples.
+The loop grows two trees whose nodes are projected onto the constraints (Berenson et
+al., "Manipulation planning on constraint manifolds", 2009), and samples motions along
+them. What it returns are points between which a projected motion is free at these
+samples. Here such motions are replaced by straight ones, as short as tolerances ask
+for, which are proven. A motion for which that fails is replaced by a detour, found with
+more samples; where there is none, all of the way is searched for again with more.
 """
 
 from __future__ import annotations
