@@ -166,9 +166,7 @@ class Planner:
             fixed: Names of joints that stay where they start.
             bounds: Least and greatest positions of some joints during the motion [m or
                 rad], by their names, beside their limits.
-            constraints: What holds during the motion, `arm.FrameConstraint`. Such plans
-                are searched for by trees in Python, from samples that native code
-                projects.
+            constraints: What holds during the motion, `arm.FrameConstraint`.
             frame: Of which frame poses are.
             relative_to: In which frame they are given.
             position: Which of x, y and z of a pose count, as for `Cell.ik`.
