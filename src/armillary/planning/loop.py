@@ -24,6 +24,7 @@ from armillary.kernel.machine_type import F64
 from armillary.kernel.memory import Struct
 from armillary.kernel.search import MONOTONIC, clock
 from armillary.kernel.threads import share
+from armillary.model.fields import kept
 from armillary.model.limit_rows import LimitRows
 from armillary.planning.edges import EdgeTests
 from armillary.planning.layout import CALL, GROUP, SETUP, STACK, TREE, WORK
@@ -58,6 +59,9 @@ RESOLUTION: Final = SETUP.offsets["resolution"] // 8
 
 LONGEST_EDGE: Final = SETUP.offsets["reach"] // 8
 """Where it has the greatest length of an edge."""
+
+PROVER: Final = SETUP.offsets["prove"] // 8
+"""Where it has the code that proves motions, and then its tables."""
 
 WIDE: Final = SETUP.offsets["wide_samples"] // 8
 """Where it has after how many samples what is nearly touching does not count."""
@@ -328,7 +332,7 @@ class NativeLoop:
     @classmethod
     def of(cls, tests: EdgeTests, ground: LoopGround) -> NativeLoop:
         """Add tests of edges to what the loop reads."""
-        check, tight, prover, quick, project = tests
+        check, tight, prover, quick, project, _ = tests
         words = ground.words.copy()
         codes = [check.address, check.tables, tight.tables]
         for each in (prover, quick, project):
@@ -344,6 +348,20 @@ class NativeLoop:
             words[WIDE] = min(words[WIDE], WIDE_ON_SURFACE)
         return cls(tests, ground, words)
 
+    @property
+    def _ready(self) -> NativeLoop:
+        """Return the loop that calls the prover itself, once its records are there."""
+        tests = self.tests.ready
+        if tests is None:
+            return self
+        return kept(self, "ready", lambda: self._with_prover(tests))
+
+    def _with_prover(self, tests: EdgeTests) -> NativeLoop:
+        words = self.words.copy()
+        assert tests.prover is not None
+        words[PROVER : PROVER + 2] = tests.prover.address, tests.prover.tables
+        return NativeLoop(tests, self.ground, words)
+
     def finer(self, factor: float) -> NativeLoop:
         """Return the loop with so many times as many samples of motions."""
         words = self.words.copy()
@@ -358,7 +376,7 @@ class NativeLoop:
         """Solve a problem."""
         memory = self.ground.taken()
         try:
-            return memory.solve(self, problem)
+            return memory.solve(self._ready, problem)
         finally:
             self.ground.idle.append(memory)
 
@@ -368,11 +386,12 @@ class NativeLoop:
         The deadlines of problems count as well.
         """
         found: list[Found | None] = [None] * len(problems)
+        ready = self._ready
 
         def work(piece: slice) -> None:
             memory = self.ground.taken()
             try:
-                found[piece] = memory.solve_some(self, problems[piece])
+                found[piece] = memory.solve_some(ready, problems[piece])
             finally:
                 self.ground.idle.append(memory)
 

@@ -402,15 +402,18 @@ class Planner:
         return NativeLoop.of(tests, ground)
 
     def _tests(self, lower: Array, upper: Array) -> EdgeTests:
-        prover = self.check.motion_columns(lower, upper)
+        proofs = self.check.motion_columns(lower, upper)
         # What is proven at last may be searched with a larger margin, so that the proof
         # fails less often; where nothing is proven, what rounding decides touches.
-        wide = self.check.edge_columns(certain=prover is None, pad=NEAR)
-        tight = self.check.edge_columns(certain=prover is None)
-        quick = prover and self.check.edge_proof_columns(lower, upper)
+        wide = self.check.edge_columns(certain=proofs is None, pad=NEAR)
+        tight = self.check.edge_columns(certain=proofs is None)
+        quick = proofs and self.check.edge_proof_columns(lower, upper)
         if wide is None or tight is None:
             wide = tight = columns_in_python(self.check, len(lower))
-        return EdgeTests(wide, tight, prover, quick)
+        if quick is None:
+            return EdgeTests(wide, tight, proofs and proofs.now())
+        # Quick proofs are enough for most plans, so that others wait for their records.
+        return EdgeTests(wide, tight, proofs and proofs.function, quick, later=proofs)
 
 
 def _each(goals: Any, count: int | None, n: int) -> list[Any]:

@@ -20,7 +20,12 @@ import numpy.typing as npt
 from armillary.ik.problem import IKProblem
 from armillary.ik.search_step import ROW_ERROR, largest_errors, row_ends, step_program
 from armillary.kernel.binding import address_of
-from armillary.kernel.column_function import ColumnCode, ColumnFunction, native_lanes
+from armillary.kernel.column_function import (
+    ColumnCode,
+    ColumnFunction,
+    bits_in_c,
+    native_lanes,
+)
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.stages import At, While
 from armillary.kernel.tables import Table, reals
@@ -39,9 +44,6 @@ SNUG: Final = 1e-9
 
 STEPS: Final = 24
 """The most steps."""
-
-LANES: Final = 8
-"""Rows that Python projects at once, where machine code does not."""
 
 F64: Final = np.dtype(np.float64)
 
@@ -75,7 +77,7 @@ class Projector:
     def __init__(self, columns: ColumnFunction, n: int) -> None:
         """Take machine code for n joints."""
         self.columns = columns
-        bits = ctypes.c_uint8 if columns.lanes <= 8 else ctypes.c_uint16
+        bits = bits_in_c(columns.lanes)
         self._run = ctypes.CFUNCTYPE(bits, *[ctypes.c_void_p] * 4, bits)(
             columns.address
         )
@@ -222,7 +224,7 @@ def projector_in_python(
         found[:], off[:] = rows.T, np.where(is_there, 0.0, 1.0)
         return 0
 
-    bits = ctypes.c_uint8 if lanes <= LANES else ctypes.c_uint16
+    bits = bits_in_c(lanes)
     prototype = ctypes.CFUNCTYPE(bits, *[ctypes.c_void_p] * 4, bits)
     callback = prototype(run)
     address = ctypes.cast(callback, ctypes.c_void_p).value or 0
