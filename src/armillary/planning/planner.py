@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -49,6 +50,9 @@ STEP: Final = 1.0 / 32.0
 
 LARGEST_TREE: Final = 2**31 - 1
 """The most nodes of a tree, whose numbers have 32 bits."""
+
+FEWEST, MOST = 64, 10_000
+"""Positions of one joint that are looked at where it moves alone."""
 
 MOST_SEED: Final = 2**62 - 1
 """Bits of a seed that count."""
@@ -201,6 +205,9 @@ class Planner:
             return self._planned.within(manifold, query, asked, loop)
         # Code that is compiled at the first call takes nothing of the time.
         loop, goals = self._loop(q0, asked.q, region), asked
+        separated = None if frame else self._separated(q0, goals.q, loop)
+        if separated is not None:
+            return separated
         until = 0 if more == 0.0 else deadline_of(more)
         problem = Problem(q0, goals.q, number, deadline_of(seconds), until)
         found = loop.solve(problem)
@@ -288,6 +295,10 @@ class Planner:
                 plans[k] = wanted
                 continue
             loop = self._loop(q0, wanted.q)
+            separated = None if frame else self._separated(q0, wanted.q, loop)
+            if separated is not None:
+                plans[k] = separated
+                continue
             groups.setdefault(id(loop), (loop, []))[1].append((k, wanted))
         number = whole_number("seed", seed, least=0) & MOST_SEED
         deadline = deadline_of(seconds)
@@ -322,6 +333,35 @@ class Planner:
         q, first = np.ascontiguousarray(goals), np.zeros(1, np.int64)
         which = np.flatnonzero(is_within).tolist()
         return {k: Goals(q[k : k + 1], first) for k in which}
+
+    def _separated(self, q0: Array, goals: Array, loop: NativeLoop) -> Plan | None:
+        """Return that there is no way, where one joint alone moves and that is proven.
+
+        Whatever way it takes, it passes all positions between start and goal. So one of
+        them at which links touch is a proof. Of joints without limits nothing is said,
+        since they may turn the other way to the same place.
+        """
+        lower, upper = loop.ground.space[:2]
+        moving = np.flatnonzero(lower < upper)
+        has_ends = np.isfinite(self._planned.limits).all(axis=0)
+        if len(moving) != 1 or not has_ends[moving[0]]:
+            return None
+        is_free = ~self.check(np.concatenate([q0[np.newaxis], goals]))
+        if not (is_free[0] and is_free[1:].any()):
+            return None  # the loop says so
+        first: Array | None = None
+        for goal in goals[is_free[1:]]:
+            way = goal - q0
+            length = float(np.linalg.norm(way * self.weights))
+            count = max(FEWEST, min(MOST, math.ceil(length / self.options.step)))
+            between = q0 + np.linspace(0.0, 1.0, count)[:, np.newaxis] * way
+            touching = self.check(between)
+            if not touching.any():
+                return None
+            first = between[touching.argmax()] if first is None else first
+        assert first is not None
+        pairs = self._planned.touching(first)
+        return self._planned.without(PlanReason.SEPARATED, pairs=pairs)
 
     def _plan(
         self, found: Found, loop: NativeLoop, q0: Array, goals: Goals, seconds: float
