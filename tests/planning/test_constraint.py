@@ -11,6 +11,7 @@ import pytest
 import armillary as arm
 from armillary.errors import ModelError, ShapeError, UnknownName
 from armillary.ik.search_step import step_program
+from armillary.kernel import compiler
 from armillary.planning.constraint import Manifold
 from armillary.planning.planned_cell import PlannedCell
 from armillary.planning.region import region_of
@@ -418,6 +419,25 @@ def test_no_time_ends_a_search():
         planner()(a, b, constraints=[constraint], timeout=0.0) for a, b in pairwise(Q)
     ]
     assert arm.PlanReason.TIMED_OUT in {plan.reason for plan in plans}
+
+
+def test_no_timeout_counts_what_is_compiled(monkeypatch: pytest.MonkeyPatch):
+    cell = cell_of([at(Sphere, 0.5, 0.3, 0.25, radius=0.14)], limit=2.6)
+    planned = cell.planner(cell.collision())
+    start, goal = free_positions(planned.check, 2)
+    loaded, ends = compiler.loaded, []
+
+    def watched(*arguments: object, **options: object):
+        assert not ends, "the time is running"
+        return loaded(*arguments, **options)
+
+    monkeypatch.setattr(compiler, "loaded", watched)
+    name = "armillary.planning.planner.deadline_of"
+    monkeypatch.setattr(name, lambda _: ends.append(0) or 0)
+    kept = arm.FrameConstraint(
+        FRAME, position="", rotation="", box=((-2.0,) * 3, (2.0,) * 3)
+    )
+    assert planned(start, goal, constraints=[kept]) and ends
 
 
 def test_a_seed_gives_one_way():

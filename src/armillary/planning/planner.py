@@ -200,8 +200,9 @@ class Planner:
         number = whole_number("seed", seed, least=0) & MOST_SEED
         if constraints:
             manifold = self._planned.manifold(constraints, q0, asked.q, region)
-            query = GraphQuery(q0, asked.q, number, deadline_of(seconds))
             loop = self._loop(q0, asked.q, region)
+            self._planned.compile(manifold, q0)
+            query = GraphQuery(q0, asked.q, number, deadline_of(seconds))
             return self._planned.within(manifold, query, asked, loop)
         # Code that is compiled at the first call takes nothing of the time.
         loop, goals = self._loop(q0, asked.q, region), asked
