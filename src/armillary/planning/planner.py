@@ -344,8 +344,8 @@ class Planner:
         """
         lower, upper = loop.ground.space[:2]
         moving = np.flatnonzero(lower < upper)
-        has_ends = np.isfinite(self._planned.limits).all(axis=0)
-        if len(moving) != 1 or not has_ends[moving[0]]:
+        ends = [each[moving] for each in self._planned.limits]
+        if len(moving) != 1 or not np.isfinite(ends).all():
             return None
         is_free = ~self.check(np.concatenate([q0[np.newaxis], goals]))
         if not (is_free[0] and is_free[1:].any()):
