@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -97,14 +98,15 @@ def _figures(
     took: list[float] = []
     worst, touching = 0.0, 0
     for k in range(0, len(Q) - 1, 2):
-        best = np.inf
-        for _ in range(TURNS):
-            start = time.perf_counter()
-            plan = planner(Q[k], Q[k + 1], constraints=[constraint], timeout=ENOUGH)
-            best = min(best, time.perf_counter() - start)
-            if not plan:
-                break
-        else:
+        ask = partial(planner, Q[k], Q[k + 1], constraints=[constraint], timeout=ENOUGH)
+        start = time.perf_counter()
+        plan = ask()
+        best = time.perf_counter() - start
+        if plan:
+            for _ in range(TURNS - 1):
+                start = time.perf_counter()
+                ask()
+                best = min(best, time.perf_counter() - start)
             took.append(best)
             t = np.linspace(0.0, 1.0, 200)[:, None]
             ways = zip(plan.q[:-1], plan.q[1:], strict=True)
