@@ -36,6 +36,7 @@ from benchmarks.measure import (
     fewer,
     within,
 )
+from benchmarks.planning_constraints import constraint_figures
 from benchmarks.planning_judges import CoalJudge, SphereJudge, samples
 from benchmarks.planning_peers import (
     CAGE_GOAL,
@@ -74,6 +75,7 @@ def figures() -> Iterator[Figure]:
         yield from anytime_figures()
         yield from batch_figures()
     yield from scene_figures()
+    yield from constraint_figures()
     yield from own_figures()
 
 

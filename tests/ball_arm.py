@@ -17,6 +17,17 @@ BALL = 0.06
 BALLS = ((0.5, 0.3, 0.25), (0.4, -0.45, 0.2), (-0.5, 0.35, 0.2), (0.1, 0.6, -0.35))
 
 
+class Wave(arm.joints.Joint, frozen=True, kw_only=True):
+    """A user's joint: it turns, and goes up and down meanwhile."""
+
+    unit = arm.RADIAN
+
+    def pose(self, q):
+        c, s = np.cos(q), np.sin(q)
+        up = 0.05 * np.sin(2.0 * q)
+        return arm.Pose(((c, -s, 0.0), (s, c, 0.0), (0.0, 0.0, 1.0)), (0.0, 0.0, up))
+
+
 def chain(joint: type = arm.joints.Revolute, shape=None, limit: float = 2.8):
     """Return an arm of four joints, with two balls on each link."""
     links = [arm.Link(name="base")]

@@ -21,15 +21,18 @@ def aligned(rows: Array, kind: np.dtype) -> Array:
     return made
 
 
-def called(code: ColumnFunction, *rows: Array) -> Array:
-    """Return what code finds for as many rows as it computes at once."""
+def called(code: ColumnFunction, *rows: Array, results: int = 1) -> Array:
+    """Return what code finds for as many rows as it computes at once.
+
+    It is of shape (lanes,), of several results (results, lanes).
+    """
     assert len(rows[0]) == code.lanes
     columns = [aligned(each.reshape(code.lanes, -1), code.dtype) for each in rows]
-    found = aligned(np.zeros((code.lanes, 1)), code.dtype)
+    found = aligned(np.zeros((code.lanes, results)), code.dtype)
     kinds = [ctypes.c_void_p] * (len(columns) + 2)
     bits = ctypes.c_uint8 if code.lanes <= 8 else ctypes.c_uint16
     run = ctypes.CFUNCTYPE(bits, *kinds, bits)(code.address)
     inputs = [each.ctypes.data for each in columns]
     flags = run(*inputs, found.ctypes.data, code.tables, (1 << code.lanes) - 1)
     assert flags == 0
-    return found[0]
+    return found[0] if results == 1 else found

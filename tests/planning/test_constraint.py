@@ -11,15 +11,19 @@ import pytest
 import armillary as arm
 from armillary.errors import ModelError, ShapeError, UnknownName
 from armillary.ik.search_step import step_program
+from armillary.kernel import compiler
 from armillary.planning.constraint import Manifold
 from armillary.planning.planned_cell import PlannedCell
 from armillary.planning.region import region_of
-from armillary.planning.surface_trees import SurfaceTree
+from armillary.shapes import Sphere
 from ball_arm import (
     BALL,
     BALLS,
     LENGTHS,
+    Wave,
     among_balls,
+    at,
+    cell_of,
     centres,
     dense,
     free_positions,
@@ -128,6 +132,67 @@ def test_constraints_hold_between_way_points(name: str):
     assert found
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_projections_are_near_and_stay(name: str):
+    constraint, error, _ = CASES[name]
+    surface = manifold(constraint)
+    rng = np.random.default_rng(4)
+    Q = rng.uniform(surface.lower, surface.upper, (203, 4))
+    on, is_done = surface.project(Q)
+    assert is_done.mean() > 0.7 and error(on[is_done]).max() < 1e-6
+    on = on[is_done]
+    assert ((surface.lower <= on) & (on <= surface.upper)).all()
+    again, is_done = surface.project(on)
+    assert is_done.all() and np.abs(again - on).max() < 1e-6
+    # From nearby the way back is about as short as it can be: Newton's method in NumPy.
+    near = np.clip(on + 0.02 * rng.standard_normal(on.shape), -2.7, 2.7)
+    back, is_done = surface.project(near)
+    other, is_other = surface._by_newton(near)
+    both = is_done & is_other
+    assert both.mean() > 0.9
+    moved, least = (np.linalg.norm(x - near, axis=1)[both] for x in (back, other))
+    assert (moved < 1.1 * least + 1e-3).all()
+    assert len(surface.project(near[:0])[0]) == 0
+
+
+def test_what_coarse_samples_miss_is_gone_around():
+    """Samples of such motions jump over the balls; proofs find that, and detours."""
+    constraint, error, most = CASES["plane"]
+    coarse = among_balls().planner(planner().check, resolution=2.0)
+    Q = ends_on(manifold(constraint), 5)
+    found = 0
+    for start, goal in pairwise(Q):
+        plan = coarse(start, goal, constraints=[constraint], timeout=0.5)
+        if plan:
+            found += 1
+            between = dense(plan.q, 400)
+            assert plan.proven and error(between).max() < most
+            assert gaps(between).min() > 0.0
+    assert found
+
+
+def test_users_joints_keep_a_plane():
+    cell = cell_of([at(Sphere, *p, radius=0.15) for p in BALLS], joint=Wave)
+    check = cell.collision()
+    planned, tip = cell.planner(check), cell.fk(FRAME)
+    constraint = CASES["plane"][0]
+    nothing = np.empty((0, 4))
+    surface = terms_of(planned).manifold([constraint], None, nothing, None)
+    Q, is_done = surface.project(free_positions(check, 40))
+    Q = Q[is_done]
+    Q = Q[~check(Q)][:5]
+    plans = [
+        planned(a, b, constraints=[constraint], timeout=0.5) for a, b in pairwise(Q)
+    ]
+    ways = [plan for plan in plans if plan]
+    assert ways
+    for plan in ways:
+        between = dense(plan.q, 400)
+        height = tip(between)[:, 2, 3] - 0.12
+        assert plan.proven and np.abs(height).max() < 1e-3
+        assert not check(between).any()
+
+
 def test_what_is_not_constrained_leaves_the_plane():
     constraint, error, most = CASES["plane"]
     Q = ends_on(manifold(constraint), 7)
@@ -230,7 +295,7 @@ def test_projections_keep_fixed_joints_and_are_compiled_once(monkeypatch):
     region = region_of(planned.check.cell, HELD, ["right/joint_2"], bounds)
     traced = []
     monkeypatch.setattr(
-        "armillary.ik.numeric.step_program",
+        "armillary.planning.projector.step_program",
         lambda *args, **more: traced.append(args) or step_program(*args, **more),
     )
     for shift in (0.0, 0.1):
@@ -242,17 +307,6 @@ def test_projections_keep_fixed_joints_and_are_compiled_once(monkeypatch):
         assert (Q[:, 7] == HELD[7]).all()
         assert ((Q[is_done, 0] >= 0.0) & (Q[is_done, 0] <= 0.5)).all()
     assert len(traced) <= 1
-
-
-def test_nodes_behind_a_motion_that_touches_are_left_out():
-    tree = SurfaceTree(np.zeros((1, 2)), np.ones(2))
-    a, b = tree.grow(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([0, 0]))
-    (c,) = tree.grow(np.array([[2.0, 0.0]]), np.array([a]))
-    (d,) = tree.grow(np.array([[3.0, 0.0]]), np.array([c]))
-    assert tree.way_to(d) == [0, a, c, d]
-    tree.leave_out(int(a))
-    assert tree.is_left_out[: tree.count].tolist() == [False, True, False, True, True]
-    assert tree.nearest(np.array([[3.0, 0.1], [0.1, 0.9]])).tolist() == [0, b]
 
 
 def test_what_moving_frames_slip_between_samples_is_found():
@@ -365,6 +419,25 @@ def test_no_time_ends_a_search():
         planner()(a, b, constraints=[constraint], timeout=0.0) for a, b in pairwise(Q)
     ]
     assert arm.PlanReason.TIMED_OUT in {plan.reason for plan in plans}
+
+
+def test_no_timeout_counts_what_is_compiled(monkeypatch: pytest.MonkeyPatch):
+    cell = cell_of([at(Sphere, 0.5, 0.3, 0.25, radius=0.14)], limit=2.6)
+    planned = cell.planner(cell.collision())
+    start, goal = free_positions(planned.check, 2)
+    loaded, ends = compiler.loaded, []
+
+    def watched(*arguments: object, **options: object):
+        assert not ends, "the time is running"
+        return loaded(*arguments, **options)
+
+    monkeypatch.setattr(compiler, "loaded", watched)
+    name = "armillary.planning.planner.deadline_of"
+    monkeypatch.setattr(name, lambda _: ends.append(0) or 0)
+    kept = arm.FrameConstraint(
+        FRAME, position="", rotation="", box=((-2.0,) * 3, (2.0,) * 3)
+    )
+    assert planned(start, goal, constraints=[kept]) and ends
 
 
 def test_a_seed_gives_one_way():

@@ -27,6 +27,7 @@ from armillary.shapes import Box, Capsule, ConvexPolyhedron, Cylinder, HalfSpace
 from ball_arm import (
     BALL,
     BALLS,
+    Wave,
     among_balls,
     at,
     cell_of,
@@ -36,17 +37,6 @@ from ball_arm import (
 )
 
 Array = np.ndarray
-
-
-class Wave(arm.joints.Joint, frozen=True, kw_only=True):
-    """A user's joint: it turns, and goes up and down meanwhile."""
-
-    unit = arm.RADIAN
-
-    def pose(self, q):
-        c, s = np.cos(q), np.sin(q)
-        up = 0.05 * np.sin(2.0 * q)
-        return arm.Pose(((c, -s, 0.0), (s, c, 0.0), (0.0, 0.0, 1.0)), (0.0, 0.0, up))
 
 
 @functools.cache
@@ -224,6 +214,58 @@ def cornered_problem(planner) -> tuple[Array, Array]:
         if not planner.check.motion(start, goal).free:
             return start, goal
     raise AssertionError("all straight motions are free")
+
+
+def ball_on_a_circle(limit: float) -> arm.Cell:
+    """Return a ball that rides a circle of 1 m, with another ball at 0.3 rad."""
+    ball = at(Sphere, 1.0, 0.0, 0.0, radius=0.1)
+    links = [
+        arm.Link(name="base"),
+        arm.Link(
+            name="ball",
+            parent="base",
+            joint=arm.joints.Revolute(axis=(0, 0, 1)),
+            limits=arm.Limits(lower=-limit, upper=limit),
+            collisions=[ball],
+        ),
+    ]
+    other = at(Sphere, np.cos(0.3), np.sin(0.3), 0.0, radius=0.1)
+    still = arm.Link(name="other", collisions=[other])
+    return arm.Cell(
+        manipulators=[
+            arm.Manipulator(name="robot", links=links),
+            arm.Manipulator(name="thing", links=[still]),
+        ]
+    )
+
+
+def test_where_one_joint_moves_it_is_said_that_there_is_no_way():
+    cell = ball_on_a_circle(3.0)
+    planner = cell.planner(cell.collision())
+    # Balls touch where 2 sin(angle / 2) is below both radii.
+    near = 2.0 * np.arcsin(0.1)
+    rng = np.random.default_rng(0)
+    seen = set()
+    for _ in range(20):
+        start, *goals = rng.uniform(-3.0, 3.0, 1 + rng.integers(1, 3)).tolist()
+        if abs(start - 0.3) < near or all(abs(x - 0.3) < near for x in goals):
+            continue
+        sides = [abs(x - 0.3) > near and (x > 0.3) == (start > 0.3) for x in goals]
+        plan = planner([start], np.array(goals)[:, None], timeout=None)
+        seen.add(plan.reason)
+        assert plan.success == any(sides)
+        if not plan:
+            assert plan.reason is arm.PlanReason.SEPARATED
+            assert [each.links for each in plan.pairs] == [
+                ("robot/ball", "thing/other")
+            ]
+    assert seen == {arm.PlanReason.FOUND, arm.PlanReason.SEPARATED}
+    one, other = planner.batch([[-1.0], [-1.0]], [[1.0], [-2.0]])
+    assert one.reason is arm.PlanReason.SEPARATED and other.success
+    # It may come from the other side.
+    free = ball_on_a_circle(np.inf)
+    plan = free.planner(free.collision())([-1.0], [1.0], timeout=0.05)
+    assert plan.reason is not arm.PlanReason.SEPARATED
 
 
 def test_a_shut_room_is_not_left():

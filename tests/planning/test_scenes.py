@@ -15,6 +15,7 @@ from armillary.kernel.column_function import ColumnFunction
 from armillary.kernel.tables import Table
 from armillary.shapes import Box, Capsule, Cylinder, Primitive, Sphere
 from armillary.testing.samples import random_pose
+from ball_arm import among_balls, free_positions
 from column_calls import called
 from work import lines
 
@@ -148,10 +149,11 @@ def edited_at(step: int) -> arm.CollisionCheck:
 
 def codes_of(check: arm.CollisionCheck) -> list[ColumnFunction]:
     lower, upper = check.cell.limits
+    proofs = check.motion_columns(lower, upper)
     found = (
         check.edge_columns(pad=1e-3),
         check.edge_columns(),
-        check.motion_columns(lower, upper),
+        proofs and proofs.now(),
         check.edge_proof_columns(lower, upper),
     )
     assert found[0] and found[1] and found[2]
@@ -270,3 +272,35 @@ def test_the_work_of_a_scene_is_that_of_its_obstacles() -> None:
     assert counts[1] < 1.1 * counts[0]  # whatever pairs of links there are
     assert (counts[2] - counts[0]) / 18 < 64  # to read an obstacle
     assert counts[0] < 3300
+
+
+def test_provers_make_their_records_when_they_are_called():
+    check = among_balls().collision()
+    lower, upper = check.cell.limits
+    later = check.motion_columns(lower, upper)
+    assert later is not None
+    lanes = later.function.lanes
+    rng = np.random.default_rng(0)
+    Q = free_positions(check, 4 * lanes + 1)
+    seen = set()
+    for k in range(4):
+        A, B = (Q[k * lanes + j : (k + 1) * lanes + j] for j in range(2))
+        B = A + rng.uniform(0.1, 1.0, (lanes, 1)) * (B - A)
+        assert (later.made is None) == (k == 0)
+        fraction, touching = called(later.function, A, B, results=2)
+        is_free = (fraction >= 1.0) & (touching == 0.0)
+        assert (is_free == check.motion(A, B).free).all()
+        seen.update(is_free.tolist())
+    assert seen == {True, False}
+
+
+def test_loops_call_provers_themselves_once_their_records_are_there():
+    planned = among_balls().planner(among_balls().collision())
+    start, goal = free_positions(planned.check, 2)
+    plan = planned(start, goal, timeout=None)
+    loop = planned._whole
+    assert loop.tests.later is not None
+    made = loop.tests.later.now()
+    assert loop._ready is loop._ready and loop._ready.tests.prover is made
+    assert {made.address, made.tables} <= {*loop._ready.words.tolist()}
+    assert np.array_equal(planned(start, goal, timeout=None).q, plan.q)

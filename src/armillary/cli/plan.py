@@ -62,6 +62,8 @@ ADVICE: Final = {
     PlanReason.TIMED_OUT: "This proves nothing. Give it more time with --timeout, or "
     "another --seed.",
     PlanReason.NOT_FOUND: "This proves nothing. Try another --seed.",
+    PlanReason.SEPARATED: "Only one joint moves, and links touch on its way. Move what "
+    "is there, or ask for a smaller --margin.",
 }
 
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:  # distances, motions and planners: imported where they are as
     from armillary.collision.motion import MotionProver, Motions
     from armillary.collision.nearest_pairs import NearestPairs
     from armillary.collision.nearest_stages import Measure
-    from armillary.kernel.column_function import ColumnFunction
+    from armillary.kernel.column_function import ColumnFunction, PostponedColumns
 
 __all__ = ["CollisionCheck", "Contact", "check_of"]
 
@@ -346,7 +346,7 @@ class CollisionCheck:
             PositionBox(lower, upper),
         )
 
-    def motion_columns(self, lower: Array, upper: Array) -> ColumnFunction | None:
+    def motion_columns(self, lower: Array, upper: Array) -> PostponedColumns | None:
         """Return code that tells if motions are free; None where nothing bounds speeds.
 
         Of columns of both ends it gives two: 1 and 0 where a motion is free.

@@ -12,12 +12,17 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.lengths import NEARNESS, number_of
-from armillary.collision.motion_kernel import PositionBox, motion_columns, motion_kernel
+from armillary.collision.motion_kernel import (
+    PositionBox,
+    motion_code,
+    motion_columns,
+    motion_kernel,
+)
 from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.precision import double_precision
 from armillary.errors import ModelError
 from armillary.kernel import Kernel
-from armillary.kernel.column_function import ColumnFunction
+from armillary.kernel.column_function import ColumnFunction, PostponedColumns
 from armillary.kinematics.ending import Ending
 from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.speed_bounds import SpeedBounds, speeds_are_known
@@ -161,7 +166,7 @@ class MotionProver:
         reasons[np.isnan(t)] = MotionReason.INVALID
         return t, reasons.astype(np.int8)
 
-    def columns(self, lower: Array, upper: Array) -> ColumnFunction | None:
+    def columns(self, lower: Array, upper: Array) -> PostponedColumns | None:
         """Return code that tells if motions are free; None without bounds.
 
         Of columns of both ends it gives two: 1 and 0 where a motion is free.
@@ -170,15 +175,20 @@ class MotionProver:
             lower: Least joint positions for which it answers, shape (joints,).
             upper: Greatest.
         """
-        if not speeds_are_known(
-            straight_links(self.pairs.moving.cell), self.pairs.state
-        ):
+        pairs = self.pairs
+        if not speeds_are_known(straight_links(pairs.moving.cell), pairs.state):
             return None
         box = PositionBox(lower, upper)
-        speeds = self.pairs.speeds(*box, accelerations=True)
-        if not self.pairs.have_bounds(*box, speeds):
+        speeds = pairs.speeds(*box, accelerations=True)
+        if not pairs.have_bounds(*box, speeds):
             return None
-        return motion_columns(self.pairs, self.margin, self._rounding, box, speeds)
+        code = motion_code(pairs)
+        pairs.called("free", *code.made_for)  # compiled now, if it must be
+
+        def make() -> ColumnFunction:
+            return motion_columns(pairs, self.margin, self._rounding, box, speeds)
+
+        return PostponedColumns(make, code, results=2)
 
     def _beyond(self, ends: Array) -> Array:
         """Return how far finite motions are free beyond the box of level 0, (n, 2).

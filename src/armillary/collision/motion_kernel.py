@@ -42,6 +42,7 @@ __all__ = [
     "PositionBox",
     "coordinate_records",
     "finite",
+    "motion_code",
     "motion_columns",
     "motion_kernel",
 ]
@@ -108,15 +109,20 @@ def motion_columns(
     It is as `motion_kernel`, but any contact ends a motion. Both share their records.
     """
     moving, room = straight_links(pairs.moving.cell), pairs.tables.room
+    code, columns = motion_code(pairs), columns_of(moving, room)
+    question = _MotionQuestion(code, columns, room, margin, rounding, box, speeds)
+    return code.bound(*_bound(question, pairs))
+
+
+def motion_code(pairs: PlacedPairs) -> ColumnCode:
+    """Return the code of `motion_columns`."""
+    moving, room = straight_links(pairs.moving.cell), pairs.tables.room
     pipeline = kept(
         moving,
         ("free motions", room),
         lambda: motion_pipeline(moving, room, anywhere=True),
     )
-    code = ColumnCode(pipeline, KIND, native_lanes(KIND))
-    columns = columns_of(moving, room)
-    question = _MotionQuestion(code, columns, room, margin, rounding, box, speeds)
-    return code.bound(*_bound(question, pairs))
+    return ColumnCode(pipeline, KIND, native_lanes(KIND))
 
 
 def _bound(

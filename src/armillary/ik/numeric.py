@@ -239,11 +239,6 @@ class NumericSearch:
         found = search(rows, plan, seeds=first, deadline=query.deadline)
         return marked(_candidates(found), query)
 
-    def projected(self, query: IKQuery) -> Candidates:
-        """Return what the shortest steps from `seed` lead to, from there alone."""
-        plan, first = self._plan(query, ONCE, seeded=True), self._within(query)
-        return _candidates(self._search(False)(_rows(query), plan, seeds=first))
-
     def follow(
         self, query: IKQuery, start: Array, options: SearchOptions = FOLLOWING
     ) -> Candidates:

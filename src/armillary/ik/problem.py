@@ -51,6 +51,8 @@ class Goal(NamedTuple):
         position: Which of x, y, z count.
         rotation: Which rotations about x, y, z count.
         in_target: Whether these axes are the target's, else those of `relative_to`.
+        in_box: Whether the frame is to be in a box, too, along the target's axes that
+            do not count; only steps know boxes.
     """
 
     frame: FrameRef
@@ -58,6 +60,7 @@ class Goal(NamedTuple):
     position: tuple[bool, bool, bool] = (True, True, True)
     rotation: tuple[bool, bool, bool] = (True, True, True)
     in_target: bool = True
+    in_box: bool = False
 
     @property
     def is_whole(self) -> bool:
@@ -163,7 +166,7 @@ class IKProblem(msgspec.Struct, frozen=True, eq=False, dict=True):
             ModelError: None of the joints moves a frame, or a goal is empty.
         """
         for goal in self.goals:
-            if not (goal.has_position or goal.has_rotation):
+            if not (goal.has_position or goal.has_rotation or goal.in_box):
                 raise ModelError("A goal of ik must ask for something.")
             path = self.tree.between([goal.frame, goal.relative_to])
             moved = set(self.tree.moving_joints(path))

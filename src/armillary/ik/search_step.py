@@ -80,6 +80,7 @@ ROW_SLACK = 1e-10  # by which q is kept within rows that couple joints, for roun
 ROW_ERROR = 1e-24  # square of what may be missing of such a row
 PROJECTIONS = 3  # on all rows, in a step
 ALONG = 1e-9  # square of a part of a row that is not along others
+BOX_SIZE = 6  # numbers of a box
 
 
 class Residual(NamedTuple):
@@ -104,7 +105,8 @@ def step_program(problem: IKProblem, *, near: bool = False) -> Program:
 
     Returns:
         Inputs q (n + m,), passive joints last, and `target`: for each goal the sixteen
-        numbers of its pose, row by row, then with `near` that vector (n,); `constants`,
+        numbers of its pose, row by row, for each box its least three coordinates, then
+        its greatest, and with `near` that vector (n,); `constants`,
         the least coordinates, the greatest, the greatest sums of limits that couple
         joints, for each block of loops the sign of the determinant, and what else the
         selection has as inputs. Outputs q (n + m,) and for each goal its squared
@@ -134,6 +136,7 @@ class _Step:
     def __init__(self, problem: IKProblem, near: bool) -> None:
         self.goals, self.selection = problem.goals, problem.selection
         self.tree, self.near = problem.tree, near
+        self.boxed = [k for k, goal in enumerate(self.goals) if goal.in_box]
         self.unknowns = (*self.selection.inputs, *self.selection.passive)
         # Rows of unit length, of all unknowns; their ends are among the constants.
         passive = [0.0] * len(self.selection.passive)
@@ -154,7 +157,11 @@ class _Step:
     def target_size(self) -> int:
         """Return how many numbers `target` has."""
         n = len(self.selection.inputs)
-        return POSE_SIZE * len(self.goals) + (n if self.near else 0)
+        return self._poses_and_boxes + (n if self.near else 0)
+
+    @property
+    def _poses_and_boxes(self) -> int:
+        return POSE_SIZE * len(self.goals) + BOX_SIZE * len(self.boxed)
 
     @property
     def constant_size(self) -> int:
@@ -222,16 +229,30 @@ class _Step:
         n = len(self.selection.inputs)
         tree, whole = self.selection.applied(self.tree, q[:n], others, q[n:])
         residuals = [
-            _residual(tree, whole, self.unknowns, goal, pose_at(target, k)[0])
+            _residual(
+                tree,
+                whole,
+                self.unknowns,
+                goal,
+                pose_at(target, k)[0],
+                self._box(target, k),
+            )
             for k, goal in enumerate(self.goals)
         ]
         if self.blocks:
             residuals.append(_of_loops(tree, whole, self.unknowns, self.blocks, signs))
         return residuals
 
+    def _box(self, target: Vector, goal: int) -> tuple[Vector, Vector] | None:
+        """Return the least and greatest coordinates of a goal's box, if it has one."""
+        if goal not in self.boxed:
+            return None
+        first = POSE_SIZE * len(self.goals) + BOX_SIZE * self.boxed.index(goal)
+        return target[first : first + 3], target[first + 3 : first + BOX_SIZE]
+
     def _pull(self, q: Vector, target: Vector, errors: Vector) -> list[Number]:
         """Return the secondary goal: a change towards the given vector."""
-        near = target[POSE_SIZE * len(self.goals) :]
+        near = target[self._poses_and_boxes :]
         n = len(near)
         way = [b - a for a, b in zip(q[:n], near, strict=True)]
         way += [0.0] * (len(q) - n)
@@ -520,8 +541,12 @@ def _residual(
     inputs: Sequence[int],
     goal: Goal,
     target: Pose,
+    box: tuple[Vector, Vector] | None = None,
 ) -> Residual:
-    """Return the rows of one goal, written in the axes that its choices are about."""
+    """Return the rows of one goal, written in the axes that its choices are about.
+
+    Within a box, which is along the target's axes, its rows are zero.
+    """
     (X,) = poses_of(tree, q, [goal.frame], goal.relative_to)
     twist = Twist(goal.frame, goal.relative_to, goal.frame, goal.relative_to)
     columns = open_jacobian(tree, q, twist)
@@ -548,6 +573,17 @@ def _residual(
         errors += [turned[k] for k in counted]
         rows += [[way[k] for way in ways] for k in counted]
         squares.append(sum((turned[k] * turned[k] for k in counted), 0.0))
+    if box is not None:
+        turn = transpose(target.rotation)
+        way = apply(turn, linear)
+        ways = [apply(turn, three(column[:3])) for column in chosen]
+        for k, low, high in zip(range(3), *box, strict=True):
+            if not goal.position[k]:
+                error = minimum(maximum(0.0 - way[k], low), high) + way[k]
+                counts = select(abs(error) > 0.0, 1.0, 0.0)
+                errors.append(error)
+                rows.append([counts * each[k] for each in ways])
+                squares[0] = squares[0] + error * error
     # sin(angle) is small near half a turn, too: more than any tolerance is added there.
     guard = select(aligned > 0.0, 0.0, 4.0) if goal.has_rotation else 0.0
     return Residual(errors, rows, squares[0], squares[1] + guard)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from typing import Any, Self, final
+import ctypes
+import math
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, lru_cache
+from typing import Any, Final, Self, final
 
 import msgspec
 import numpy as np
@@ -15,9 +18,17 @@ from armillary.kernel.binding import address_of
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import Callees, columns_code, pack, words_of
 
-__all__ = ["ColumnCode", "ColumnFunction", "native_lanes"]
+__all__ = [
+    "ColumnCode",
+    "ColumnFunction",
+    "PostponedColumns",
+    "bits_in_c",
+    "native_lanes",
+]
 
 Array = npt.NDArray[Any]
+
+BITS_OF_BYTE: Final = 8
 
 
 @final
@@ -38,6 +49,10 @@ class ColumnCode(msgspec.Struct, frozen=True):
     def made_for(self) -> tuple[np.dtype[Any], int]:
         """Return its type and lanes."""
         return self.dtype, self.lanes
+
+    def compile(self) -> None:
+        """Compile the pipeline for columns alone, unless that is done."""
+        columns_code(self.pipeline, self.dtype.itemsize * 8, self.lanes)
 
     def __call__(
         self,
@@ -93,6 +108,64 @@ class ColumnFunction(msgspec.Struct, frozen=True, eq=False):
         every, owned = {**self.records, **packed}, (code, words, callees)
         made_for = self.dtype, self.lanes
         return type(self)(self.address, address_of(words), *made_for, every, owned)
+
+
+@final
+class PostponedColumns:
+    """Machine code whose records may be made when it is first called.
+
+    Attributes:
+        made: The machine code with its records, None as long as nothing has needed it.
+    """
+
+    def __init__(
+        self, make: Callable[[], ColumnFunction], code: ColumnCode, results: int
+    ) -> None:
+        """Postpone records.
+
+        Args:
+            make: Makes the records.
+            code: The pipeline; it has two inputs.
+            results: How many numbers a row of its results has.
+        """
+        self.made: ColumnFunction | None = None
+        self._make, self._code, self._results = make, code, results
+        self._lock = threading.Lock()
+
+    def now(self) -> ColumnFunction:
+        """Return the machine code with its records."""
+        with self._lock:
+            if self.made is None:
+                self.made = self._make()
+            return self.made
+
+    @cached_property
+    def function(self) -> ColumnFunction:
+        """Return what makes the records when it is called, and calls machine code.
+
+        It is through Python, so take `made` where that is there. The pipeline is
+        compiled before.
+        """
+        code = self._code
+        code.compile()
+        numbers = ctypes.POINTER(ctypes.c_double * (self._results * code.lanes))
+        bits = bits_in_c(code.lanes)
+        prototype = ctypes.CFUNCTYPE(bits, *[ctypes.c_void_p] * 4, bits)
+
+        def run(first: int, second: int, into: int, _: int, active: int) -> int:
+            found = ctypes.cast(into, numbers).contents
+            found[:] = [math.nan] * len(found)  # where it raises
+            made = self.now()
+            return prototype(made.address)(first, second, into, made.tables, active)
+
+        callback = prototype(run)
+        address = ctypes.cast(callback, ctypes.c_void_p).value or 0
+        return ColumnFunction(address, 0, *code.made_for, {}, (callback,))
+
+
+def bits_in_c(lanes: int) -> Any:
+    """Return the integer of C that has a bit for each of some lanes."""
+    return ctypes.c_uint8 if lanes <= BITS_OF_BYTE else ctypes.c_uint16
 
 
 @lru_cache(maxsize=8)

@@ -26,9 +26,8 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, ShapeError
-from armillary.ik.numeric import NumericSearch
 from armillary.ik.problem import Goal, IKProblem
-from armillary.ik.query import query_of
+from armillary.kernel.column_function import ColumnFunction
 from armillary.kinematics.kernels import chosen_axes, selection_of
 from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.questions import fk, jacobian
@@ -41,6 +40,13 @@ from armillary.kinematics.state import State, bound_state
 from armillary.model.fields import kept_few
 from armillary.model.workcell import WORLD, Workcell
 from armillary.planning.frame_chain import FrameChain, second_bounds
+from armillary.planning.projector import (
+    SNUG,
+    Projector,
+    ProjectorNumbers,
+    projector_in_python,
+    projector_of,
+)
 from armillary.spatial.pose import Pose
 
 __all__ = ["FrameConstraint", "Manifold", "rotation_directions", "tilt"]
@@ -58,9 +64,6 @@ LONGEST: Final = 0.5
 DAMPING: Final = 1e-9
 """Of J J', so that constraints may depend on each other."""
 
-SNUG: Final = 1e-9
-"""Projected positions have errors below this [m, rad]."""
-
 LOOSE: Final = 0.5
 """The part of a tolerance that positions and middles of motions may use up."""
 
@@ -74,6 +77,9 @@ MOST: Final = 65_536
 """Samples of motions that are computed at once."""
 
 TWO: Final = 2
+
+FAR: Final = 1e30
+"""An end of a box that is infinite [m]."""
 
 
 @final
@@ -362,30 +368,16 @@ class Manifold:
             Q: Joint positions [m or rad], shape (k, n).
         """
         found = np.clip(Q, self.lower, self.upper)
-        search = self._search
-        if search is None or not len(Q):
+        if self._projector is None or not len(Q):
             return self._by_newton(found)
-        problem = search.problem
-        inputs = list(problem.selection.inputs)
-        count = len(problem.goals)
-        poses = self._targets if count > 1 else self._targets[0]
-        targets = np.broadcast_to(poses, (len(Q), *poses.shape))
-        query = query_of(
-            problem,
-            targets,
-            seed=found[:, inputs],
-            tolerance=(SNUG, SNUG),
-            explain=False,
-        )
-        reached = search.projected(query)
-        q = found.copy()
-        q[:, inputs] = reached.q[:, 0]
-        is_within = ((q >= self.lower) & (q <= self.upper)).all(axis=1)
-        done = reached.success[:, 0] & is_within
-        if not is_within.all():  # limits of the search are those of the cell
-            beyond = np.flatnonzero(~is_within)
-            q[beyond], done[beyond] = self._by_newton(found[beyond])
-        return q, done
+        return self._projector(found)
+
+    @cached_property
+    def columns(self) -> ColumnFunction:
+        """Return the projection as machine code calls it."""
+        if self._projector is None:
+            return projector_in_python(self._by_newton, len(self.lower))
+        return self._projector.columns
 
     @cached_property
     def _moved(self) -> list[tuple[_Bound, Goal]]:
@@ -400,25 +392,20 @@ class Manifold:
                 continue
             position = chosen_axes(asked.position, "position")
             rotation = chosen_axes(asked.rotation, "rotation")
-            goal = Goal(*ends, position, rotation)
+            goal = Goal(*ends, position, rotation, in_box=asked.box is not None)
             found.append((one, goal))
         return found
 
     @cached_property
-    def _targets(self) -> Array:
-        """Return the targets of goals, shape (m, 4, 4)."""
-        return np.stack([one.target for one, _ in self._moved])
+    def _projector(self) -> Projector | None:
+        """Return machine code that projects, None where it knows too little.
 
-    @cached_property
-    def _search(self) -> NumericSearch | None:
-        """Return the native search that projects, None where it knows too little.
-
-        That is of boxes and closed loops.
+        That is of closed loops, of joints that run in Python, and where no joint moves
+        the frames.
         """
-        has_boxes = any(one.asked.box is not None for one in self.parts)
-        if has_boxes or not self._moved or self.cell.loop_system.blocks:
+        if not self._moved or self.cell.loop_system.blocks:
             return None
-        goals = tuple(goal for _, goal in self._moved)
+        parts, goals = zip(*self._moved, strict=True)
         bound = bound_state(self.cell, self.state)
         names = self.cell.joint_names
         joints = [names[k] for k in np.flatnonzero(self.upper > self.lower)]
@@ -431,10 +418,19 @@ class Manifold:
         where = tuple(base.frame for base in bound.tree.bases)
         key = goals, selection.inputs, rest, where
 
-        def made() -> NumericSearch:
-            return NumericSearch(IKProblem(bound.tree, goals, selection))
+        def made() -> IKProblem:
+            return IKProblem(bound.tree, goals, selection)
 
-        return kept_few(self.cell, "projections", key, made)
+        problem = kept_few(self.cell, "projections", key, made)
+        boxes = [(one.lower, one.upper) for one in parts if one.asked.box is not None]
+        chosen = list(selection.inputs)
+        numbers = ProjectorNumbers(
+            targets=np.stack([one.target for one in parts]),
+            boxes=np.clip(np.array(boxes).reshape(-1, 2, 3), -FAR, FAR),
+            lower=self.lower[chosen],
+            upper=self.upper[chosen],
+        )
+        return projector_of(problem, numbers, len(self.lower))
 
     def _by_newton(self, found: Array) -> tuple[Array, Truths]:
         """Return the same by Newton's method in NumPy, from positions in limits."""
@@ -494,8 +490,14 @@ class Manifold:
         moving, tree = straight_links(self.cell), bound.tree
         if not speeds_are_known(moving, bound):
             return None
-        bounds = SpeedBounds.of(
-            moving, tree, self.lower, self.upper, accelerations=True
+        key = (self.lower.tobytes(), self.upper.tobytes()), tree
+        bounds = kept_few(
+            self.cell,
+            "speeds of plans",
+            key,
+            lambda: SpeedBounds.of(
+                moving, tree, self.lower, self.upper, accelerations=True
+            ),
         )
         found: list[_Speeds] = []
         for one in self.parts:

@@ -20,6 +20,12 @@ BLOCKS_BETWEEN_LOOKS: Final = 256
 MOST_BLOCKS: Final = 256
 """Blocks of pieces after which a quick proof gives up."""
 
+FARTHEST: Final = 2.0
+"""By how much steps along constraints may be longer than straight ones."""
+
+SPARE: Final = 1e-3
+"""What roundings and projections add to that, as a weighted length."""
+
 TOUCHES: Final = -1
 """What a quick proof returns of motions that touch."""
 
@@ -35,6 +41,8 @@ class EdgeCode(PartOfLoop):
         return [
             self.late(),
             self.is_free(),
+            self.project(),
+            self.steps_are_short(),
             self.sampled(),
             self.length(),
             self.length_of(),
@@ -74,23 +82,87 @@ class EdgeCode(PartOfLoop):
         f.ret(~touching & flags.equals(0))
         return f
 
+    def project(self) -> FunctionBuilder:
+        """Project the positions in `rates`, into the columns of the check.
+
+        It returns whether all of them satisfy the constraints then.
+        """
+        f = function("project", I1)
+        n, lanes, some = SETUP.load(f["s"], "n"), self.lanes, self.prover_lanes
+        bits, part, wide = bits_of_lanes(some), self.one.wide(some), F64.wide(some)
+        rates, columns, missed = (
+            WORK.load(f["w"], name) for name in ("rates", "columns", "missed")
+        )
+        given, reached = (WORK.load(f["w"], "surface", k) for k in range(2))
+        code, tables = (SETUP.load(f["s"], x) for x in ("project", "project_tables"))
+        size = self.one.bytes
+        with f.loop(lanes, 0, some) as first:
+            with f.loop(n) as j:
+                x = f.load(
+                    part, f.element(rates, self.one, j * lanes + first), align=size
+                )
+                f.store(x if part == wide else x.to(wide, "fpext"), given, j)
+            arguments = given, reached, missed, tables, f.constant(bits, -1)
+            flags = f.call(code.text, bits, *arguments)
+            is_off = f.load(wide, missed).exceeds_or_nan(0.0).mask().differs(0)
+            with f.when(is_off | flags.differs(0)):
+                f.ret(f.constant(I1, 0))
+            with f.loop(n) as j:
+                x = f.load(wide, reached, j)
+                x = x if part == wide else x.to(part, "fptrunc")
+                at = f.element(columns, self.one, j * lanes + first)
+                f.store(x, at, align=size)
+        f.ret(f.constant(I1, 1))
+        return f
+
+    def steps_are_short(self) -> FunctionBuilder:
+        """Return whether no lane is far from the one before, the first one from `a`.
+
+        Else the projection has led them to different parts of a surface.
+        """
+        f = function("steps_are_short", I1, length=F64)
+        n, lanes = SETUP.load(f["s"], "n"), self.lanes
+        columns, a = (WORK.load(f["w"], x) for x in ("columns", "a"))
+        weights = SETUP.load(f["s"], "weights")
+        row, total = f.reserve(2 * self.real.bytes), f.variable(self.real, 0.0)
+        with f.loop(n) as j:
+            now = f.load(self.real, columns, j)
+            f.store(f.load(self.one, a, j), row)
+            behind = f.element(row, self.one, 1)
+            f.store(now, behind, align=self.one.bytes)
+            w = self.narrow(f.load(F64, weights, j)).splat(lanes)
+            way = (now - f.load(self.real, row)) * w
+            total.set(total.get() + way * way)
+        most = f["length"] * (FARTHEST / lanes) + SPARE
+        far = total.get().exceeds_or_nan(self.narrow(most * most).splat(lanes))
+        f.ret(far.mask().equals(0))
+        return f
+
     def sampled(self) -> FunctionBuilder:
         """Return whether samples of the edge from `a` along `v` are free.
 
         The first block spans all of it, and its last lane is the end; in further ones
-        all lanes step back.
+        all lanes step back. With constraints these are projected.
         """
         f = function("sampled", I1, length=F64)
         n = SETUP.load(f["s"], "n")
         columns, ramp, a, v = (
             WORK.load(f["w"], x) for x in ("columns", "ramp", "a", "v")
         )
+        is_on = SETUP.load(f["s"], "project").differs(0)
+        straight = is_on.select(WORK.load(f["w"], "rates"), columns)
         t = f.load(self.real, ramp)
         with f.loop(n) as j:
             start, way = (f.load(self.one, x, j).splat(self.lanes) for x in (a, v))
-            f.store(start + way * t, columns, j)
+            f.store(start + way * t, straight, j)
+        no = f.constant(I1, 0)
+        with f.when(is_on):
+            with f.when(~call(f, "project", I1)):
+                f.ret(no)
+            with f.when(~call(f, "steps_are_short", I1, f["length"])):
+                f.ret(no)
         with f.when(~call(f, "is_free", I1)):
-            f.ret(f.constant(I1, 0))
+            f.ret(no)
         wanted = f["length"] * SETUP.load(f["s"], "resolution") * (1.0 / self.lanes)
         blocks = wanted.intrinsic("ceil")
         back = f.constant(F64, 1.0 / self.lanes) / blocks
@@ -98,13 +170,15 @@ class EdgeCode(PartOfLoop):
         with f.loop(blocks.to(I64, "fptosi"), 1) as block:
             is_look = (block & (BLOCKS_BETWEEN_LOOKS - 1)).equals(0)
             with f.when(is_look), f.when(call(f, "late", I1)):
-                f.ret(f.constant(I1, 0))
+                f.ret(no)
             with f.loop(n) as j:
                 less = f.load(self.one, v, j) * back
-                now = f.load(self.real, columns, j)
-                f.store(now - less.splat(self.lanes), columns, j)
+                now = f.load(self.real, straight, j)
+                f.store(now - less.splat(self.lanes), straight, j)
+            with f.when(is_on), f.when(~call(f, "project", I1)):
+                f.ret(no)
             with f.when(~call(f, "is_free", I1)):
-                f.ret(f.constant(I1, 0))
+                f.ret(no)
         f.ret(f.constant(I1, 1))
         return f
 
@@ -294,7 +368,9 @@ class EdgeCode(PartOfLoop):
         length = call(f, "length", F64, f["p"], f["q"])
         with f.when(~call(f, "sampled", I1, length)):
             f.ret(f.constant(I1, 0))
+        # Those along constraints are not straight.
         has_proof = SETUP.load(f["s"], "prove").differs(0)
+        has_proof = has_proof & SETUP.load(f["s"], "project").equals(0)
         with f.when(has_proof & CALL.load(f["c"], "sure").differs(0)):
             f.ret(call(f, "proven", I1, f["p"], f["q"]))
         f.ret(f.constant(I1, 1))

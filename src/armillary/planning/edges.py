@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.kernel.column_function import ColumnFunction
+from armillary.kernel.column_function import ColumnFunction, PostponedColumns
 
 __all__ = ["EdgeTests", "columns_in_python"]
 
@@ -32,12 +32,24 @@ class EdgeTests(NamedTuple):
             None where motions cannot be proven.
         quick: What proves pieces of most motions sooner, in the lanes of the check, if
             there is such a thing; see `edge_proof_stages`.
+        project: Of columns q those of positions that satisfy constraints, and one that
+            is above 0 where these are missed; None where there are no constraints.
+        later: What makes the records of the prover when they are needed; None where
+            they are there.
     """
 
     check: ColumnFunction
     tight: ColumnFunction
     prover: ColumnFunction | None
     quick: ColumnFunction | None = None
+    project: ColumnFunction | None = None
+    later: PostponedColumns | None = None
+
+    @property
+    def ready(self) -> EdgeTests | None:
+        """Return the same with the prover's machine code, where that is new."""
+        made = self.later and self.later.made
+        return self._replace(prover=made, later=None) if made else None
 
 
 def columns_in_python(check: Callable[[Array], Truths], n: int) -> ColumnFunction:

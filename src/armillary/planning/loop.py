@@ -19,10 +19,12 @@ import numpy.typing as npt
 
 from armillary import forks
 from armillary.kernel.binding import address_of
+from armillary.kernel.column_function import ColumnFunction, native_lanes
 from armillary.kernel.machine_type import F64
 from armillary.kernel.memory import Struct
 from armillary.kernel.search import MONOTONIC, clock
 from armillary.kernel.threads import share
+from armillary.model.fields import kept
 from armillary.model.limit_rows import LimitRows
 from armillary.planning.edges import EdgeTests
 from armillary.planning.layout import CALL, GROUP, SETUP, STACK, TREE, WORK
@@ -38,6 +40,7 @@ __all__ = [
     "NativeLoop",
     "Problem",
     "Space",
+    "aligned",
 ]
 
 Array = npt.NDArray[np.float64]
@@ -53,6 +56,15 @@ CALL_WORDS: Final = CALL.bytes // 8
 CODES: Final = SETUP.offsets["check"] // 8
 RESOLUTION: Final = SETUP.offsets["resolution"] // 8
 """Where the setup has the tests of edges, and how many samples they take."""
+
+LONGEST_EDGE: Final = SETUP.offsets["reach"] // 8
+"""Where it has the greatest length of an edge."""
+
+PROVER: Final = SETUP.offsets["prove"] // 8
+"""Where it has the code that proves motions, and then its tables."""
+
+WIDE: Final = SETUP.offsets["wide_samples"] // 8
+"""Where it has after how many samples what is nearly touching does not count."""
 
 RESULTS: Final = CALL.offsets["status"] // 8
 """Where results begin; the length comes last."""
@@ -71,6 +83,12 @@ OFTEN, SELDOM = 0.2, 1e-4
 
 REACH, CORNER = 0.25, 0.025
 """The longest edge and the smallest corner, by the radius."""
+
+ON_SURFACE: Final = 0.6
+"""The longest edge along constraints, as a weighted length."""
+
+WIDE_ON_SURFACE: Final = 200
+"""So many samples along constraints, which cost more."""
 
 FEWER: Final = 0.5
 """The part of the samples of a motion that is tested where it is proven at last."""
@@ -314,23 +332,51 @@ class NativeLoop:
     @classmethod
     def of(cls, tests: EdgeTests, ground: LoopGround) -> NativeLoop:
         """Add tests of edges to what the loop reads."""
-        check, tight, prover, quick = tests
+        check, tight, prover, quick, project, _ = tests
         words = ground.words.copy()
         codes = [check.address, check.tables, tight.tables]
-        for each in (prover, quick):
+        for each in (prover, quick, project):
             codes += (each.address, each.tables) if each else (0, 0)
         # In the order of these fields of `layout.SETUP`.
         words[CODES : CODES + len(codes)] = codes
         # What is proven at last may be searched by fewer samples.
-        share = FEWER if prover else 1.0
-        words.view(np.float64)[RESOLUTION] = share / ground.options.step
+        share = FEWER if prover and not project else 1.0
+        reals = words.view(np.float64)
+        reals[RESOLUTION] = share / ground.options.step
+        if project:
+            reals[LONGEST_EDGE] = min(reals[LONGEST_EDGE], ON_SURFACE)
+            words[WIDE] = min(words[WIDE], WIDE_ON_SURFACE)
         return cls(tests, ground, words)
+
+    @property
+    def _ready(self) -> NativeLoop:
+        """Return the loop that calls the prover itself, once its records are there."""
+        tests = self.tests.ready
+        if tests is None:
+            return self
+        return kept(self, "ready", lambda: self._with_prover(tests))
+
+    def _with_prover(self, tests: EdgeTests) -> NativeLoop:
+        words = self.words.copy()
+        assert tests.prover is not None
+        words[PROVER : PROVER + 2] = tests.prover.address, tests.prover.tables
+        return NativeLoop(tests, self.ground, words)
+
+    def finer(self, factor: float) -> NativeLoop:
+        """Return the loop with so many times as many samples of motions."""
+        words = self.words.copy()
+        words.view(np.float64)[RESOLUTION] *= factor
+        return NativeLoop(self.tests, self.ground, words)
+
+    def along(self, project: ColumnFunction) -> NativeLoop:
+        """Return the loop along constraints, whose ways are not proven."""
+        return NativeLoop.of(self.tests._replace(project=project), self.ground)
 
     def solve(self, problem: Problem) -> Found:
         """Solve a problem."""
         memory = self.ground.taken()
         try:
-            return memory.solve(self, problem)
+            return memory.solve(self._ready, problem)
         finally:
             self.ground.idle.append(memory)
 
@@ -340,11 +386,12 @@ class NativeLoop:
         The deadlines of problems count as well.
         """
         found: list[Found | None] = [None] * len(problems)
+        ready = self._ready
 
         def work(piece: slice) -> None:
             memory = self.ground.taken()
             try:
-                found[piece] = memory.solve_some(self, problems[piece])
+                found[piece] = memory.solve_some(ready, problems[piece])
             finally:
                 self.ground.idle.append(memory)
 
@@ -494,6 +541,7 @@ class _LoopMemory:
             trees.append(packed(TREE, tree))
         ramp = aligned(lanes, kind)
         ramp[:] = np.arange(1, lanes + 1) / lanes
+        rows = native_lanes(np.dtype(np.float64))  # which are projected at once
         words = packed(
             WORK,
             {
@@ -505,6 +553,8 @@ class _LoopMemory:
                 "how_far": memory(2 * prover),
                 "rates": memory(n * lanes, kind),
                 "half": memory(lanes, kind),
+                "surface": [memory(n * rows) for _ in range(2)],
+                "missed": memory(rows),
                 "stack": [memory(STACK, kind) for _ in range(2)],
                 "a": memory(n, kind),
                 "v": memory(n, kind),

@@ -132,7 +132,7 @@ class LoopCode(PartOfLoop):
     def solve(self) -> FunctionBuilder:
         """Return how many way points the way to a goal has; 0 if none is found.
 
-        It is proven where there is a prover.
+        It is proven where there is a prover, and no constraint.
         """
         f = function("solve", I64)
         n, path = SETUP.load(f["s"], "n"), CALL.load(f["c"], "path")
@@ -143,7 +143,8 @@ class LoopCode(PartOfLoop):
         raw_count = count.get()
         copy_reals(f, path, raw, raw_count * n)
         count.set(call(f, "shorten", I64, raw_count))
-        with f.when(SETUP.load(f["s"], "prove").equals(0)):
+        is_on = SETUP.load(f["s"], "project").differs(0)
+        with f.when(SETUP.load(f["s"], "prove").equals(0) | is_on):
             f.ret(count.get())
         repaired = call(f, "repair", I64, count.get())
         with f.when(repaired > 0):

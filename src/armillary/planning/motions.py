@@ -26,7 +26,7 @@ LEVELS: Final = 12
 ASTRAY: Final = 0.8
 """Halves that are longer than this part of the whole lead elsewhere."""
 
-QUARTERS: Final = (0.25, 0.5, 0.75)
+QUARTERS: Final = np.array([0.25, 0.5, 0.75])
 
 
 @final
@@ -130,20 +130,21 @@ class MotionTests:
         manifold = self.manifold
         if not manifold.parts:
             return [np.stack(both) for both in zip(A, B, strict=True)]
-        # Pieces of all motions are halved at once, their middles projected.
+        # Pieces of all motions are halved at once. Points of the straight motion are
+        # projected, as the native loop does, so that both find the same way.
         lost = np.zeros(len(A), np.bool_)
         row, at, size = np.arange(len(A)), np.zeros(len(A)), 1.0
         a, b = A, B
         rows, times, points = [row, row], [at, at + 1.0], [A, B]
         for _ in range(LEVELS):
-            is_open = np.zeros(len(row), np.bool_)
-            for t in QUARTERS:
-                is_open |= ~manifold.is_near(a + t * (b - a))
-            is_open &= ~lost[row]
+            inner = a + QUARTERS[:, None, None] * (b - a)
+            is_near = manifold.is_near(inner.reshape(-1, a.shape[1]))
+            is_open = ~is_near.reshape(len(QUARTERS), -1).all(axis=0) & ~lost[row]
             row, at, a, b = row[is_open], at[is_open], a[is_open], b[is_open]
             if not len(row):
                 break
-            middle, is_done = manifold.project(0.5 * (a + b))
+            middles = (at + 0.5 * size)[:, None]
+            middle, is_done = manifold.project(A[row] + middles * (B - A)[row])
             whole = self.lengths(a, b)
             half = np.maximum(self.lengths(a, middle), self.lengths(middle, b))
             lost[row[~is_done | (half > ASTRAY * whole)]] = True

@@ -67,7 +67,8 @@ class Plan:
         proofs: How many motions were to be proven.
         samples: How many random positions the trees grew to.
         nodes: How many positions the trees had.
-        pairs: The pairs of links that touch at the start, or at the first goal.
+        pairs: The pairs of links that touch at the start, at the first goal, or between
+            both where these are separated.
         joints: The names of joints that are outside of their limits, and of limits that
             couple joints which do not hold, at the start or the first goal.
         violated: The constraints that do not hold at the start, or at the first goal.

@@ -25,10 +25,11 @@ from armillary.model.workcell import Workcell
 from armillary.planning.constraint import LOOSE, FrameConstraint, Manifold
 from armillary.planning.goals import Goals
 from armillary.planning.graph import Graph, GraphQuery
+from armillary.planning.loop import NativeLoop
 from armillary.planning.motions import MotionTests
 from armillary.planning.plan import Plan, PlanReason
 from armillary.planning.region import Region
-from armillary.planning.surface_trees import search
+from armillary.planning.surface_search import SurfaceSearch
 
 __all__ = ["PlannedCell", "planned_cell", "seconds_of"]
 
@@ -40,9 +41,6 @@ TURN: Final = 2.0 * np.pi
 
 NEARLY: Final = 2e-6
 """Pairs that are nearer than the margin and this are named where links touch [m]."""
-
-MOST_NODES: Final = 100_000
-"""Nodes of the trees that are searched within constraints."""
 
 LONGEST: Final = 1e9
 """Time after which a search ends in any case [s]; a clock of nanoseconds holds it."""
@@ -283,13 +281,20 @@ class PlannedCell:
             weights=self.weights,
         )
 
+    def compile(self, manifold: Manifold, start: Array) -> None:
+        """Compile what plans within constraints call, so that no timeout counts it."""
+        row = start[np.newaxis]
+        manifold.project(row)
+        manifold.violations(row)
+        motions = MotionTests(self.check, manifold, self.step)
+        motions.proven([np.concatenate([row, row])])
+
     def within(
         self,
         manifold: Manifold,
         query: GraphQuery,
         goals: Goals,
-        graph: Graph | None = None,
-        nodes: int = MOST_NODES,
+        search: Graph | NativeLoop,
     ) -> Plan:
         """Return a way within constraints.
 
@@ -297,8 +302,7 @@ class PlannedCell:
             manifold: The constraints.
             query: What is asked: joint positions [m or rad] and a deadline.
             goals: Its goals, with their numbers.
-            graph: What is searched; by default trees that grow.
-            nodes: How many nodes these may have.
+            search: A graph that is searched, or the loop of a planner.
         """
         began = time.perf_counter()
         motions = MotionTests(self.check, manifold, self.step)
@@ -319,11 +323,12 @@ class PlannedCell:
             first = goals.q[np.flatnonzero(holds[1:])[0]]
             return self.without(PlanReason.GOAL_TOUCHES, pairs=self.touching(first))
         asked = query._replace(goals=goals.q[good])
-        if graph is None:
-            answer, samples, count = search(asked, motions, nodes)
+        if isinstance(search, Graph):
+            answer = search.ask(asked, motions)
+            samples = count = len(search.Q)
         else:
-            answer = graph.ask(asked, motions)
-            samples = count = len(graph.Q)
+            along = search.along(manifold.columns)
+            answer, samples, count = SurfaceSearch(along, motions)(asked)
         is_late = is_over(query.deadline)
         nothing = PlanReason.TIMED_OUT if is_late else PlanReason.NOT_FOUND
         way = answer.q

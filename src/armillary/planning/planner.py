@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -49,6 +50,9 @@ STEP: Final = 1.0 / 32.0
 
 LARGEST_TREE: Final = 2**31 - 1
 """The most nodes of a tree, whose numbers have 32 bits."""
+
+FEWEST, MOST = 64, 10_000
+"""Positions of one joint that are looked at where it moves alone."""
 
 MOST_SEED: Final = 2**62 - 1
 """Bits of a seed that count."""
@@ -166,9 +170,7 @@ class Planner:
             fixed: Names of joints that stay where they start.
             bounds: Least and greatest positions of some joints during the motion [m or
                 rad], by their names, beside their limits.
-            constraints: What holds during the motion, `arm.FrameConstraint`. Such plans
-                are searched for by trees in Python, from samples that native code
-                projects.
+            constraints: What holds during the motion, `arm.FrameConstraint`.
             frame: Of which frame poses are.
             relative_to: In which frame they are given.
             position: Which of x, y and z of a pose count, as for `Cell.ik`.
@@ -198,11 +200,15 @@ class Planner:
         number = whole_number("seed", seed, least=0) & MOST_SEED
         if constraints:
             manifold = self._planned.manifold(constraints, q0, asked.q, region)
+            loop = self._loop(q0, asked.q, region)
+            self._planned.compile(manifold, q0)
             query = GraphQuery(q0, asked.q, number, deadline_of(seconds))
-            nodes = self.options.nodes
-            return self._planned.within(manifold, query, asked, nodes=nodes)
+            return self._planned.within(manifold, query, asked, loop)
         # Code that is compiled at the first call takes nothing of the time.
         loop, goals = self._loop(q0, asked.q, region), asked
+        separated = None if frame else self._separated(q0, goals.q, loop)
+        if separated is not None:
+            return separated
         until = 0 if more == 0.0 else deadline_of(more)
         problem = Problem(q0, goals.q, number, deadline_of(seconds), until)
         found = loop.solve(problem)
@@ -290,6 +296,10 @@ class Planner:
                 plans[k] = wanted
                 continue
             loop = self._loop(q0, wanted.q)
+            separated = None if frame else self._separated(q0, wanted.q, loop)
+            if separated is not None:
+                plans[k] = separated
+                continue
             groups.setdefault(id(loop), (loop, []))[1].append((k, wanted))
         number = whole_number("seed", seed, least=0) & MOST_SEED
         deadline = deadline_of(seconds)
@@ -324,6 +334,35 @@ class Planner:
         q, first = np.ascontiguousarray(goals), np.zeros(1, np.int64)
         which = np.flatnonzero(is_within).tolist()
         return {k: Goals(q[k : k + 1], first) for k in which}
+
+    def _separated(self, q0: Array, goals: Array, loop: NativeLoop) -> Plan | None:
+        """Return that there is no way, where one joint alone moves and that is proven.
+
+        Whatever way it takes, it passes all positions between start and goal. So one of
+        them at which links touch is a proof. Of joints without limits nothing is said,
+        since they may turn the other way to the same place.
+        """
+        lower, upper = loop.ground.space[:2]
+        moving = np.flatnonzero(lower < upper)
+        ends = [each[moving] for each in self._planned.limits]
+        if len(moving) != 1 or not np.isfinite(ends).all():
+            return None
+        is_free = ~self.check(np.concatenate([q0[np.newaxis], goals]))
+        if not (is_free[0] and is_free[1:].any()):
+            return None  # the loop says so
+        first: Array | None = None
+        for goal in goals[is_free[1:]]:
+            way = goal - q0
+            length = float(np.linalg.norm(way * self.weights))
+            count = max(FEWEST, min(MOST, math.ceil(length / self.options.step)))
+            between = q0 + np.linspace(0.0, 1.0, count)[:, np.newaxis] * way
+            touching = self.check(between)
+            if not touching.any():
+                return None
+            first = between[touching.argmax()] if first is None else first
+        assert first is not None
+        pairs = self._planned.touching(first)
+        return self._planned.without(PlanReason.SEPARATED, pairs=pairs)
 
     def _plan(
         self, found: Found, loop: NativeLoop, q0: Array, goals: Goals, seconds: float
@@ -404,15 +443,18 @@ class Planner:
         return NativeLoop.of(tests, ground)
 
     def _tests(self, lower: Array, upper: Array) -> EdgeTests:
-        prover = self.check.motion_columns(lower, upper)
+        proofs = self.check.motion_columns(lower, upper)
         # What is proven at last may be searched with a larger margin, so that the proof
         # fails less often; where nothing is proven, what rounding decides touches.
-        wide = self.check.edge_columns(certain=prover is None, pad=NEAR)
-        tight = self.check.edge_columns(certain=prover is None)
-        quick = prover and self.check.edge_proof_columns(lower, upper)
+        wide = self.check.edge_columns(certain=proofs is None, pad=NEAR)
+        tight = self.check.edge_columns(certain=proofs is None)
+        quick = proofs and self.check.edge_proof_columns(lower, upper)
         if wide is None or tight is None:
             wide = tight = columns_in_python(self.check, len(lower))
-        return EdgeTests(wide, tight, prover, quick)
+        if quick is None:
+            return EdgeTests(wide, tight, proofs and proofs.now())
+        # Quick proofs are enough for most plans, so that others wait for their records.
+        return EdgeTests(wide, tight, proofs and proofs.function, quick, later=proofs)
 
 
 def _each(goals: Any, count: int | None, n: int) -> list[Any]:

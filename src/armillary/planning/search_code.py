@@ -33,6 +33,7 @@ class SearchCode(PartOfLoop):
         return [
             self.direct(),
             self.plant(),
+            self.surfaced(),
             self.grow(),
             self.connect(),
             self.way(),
@@ -80,6 +81,26 @@ class SearchCode(PartOfLoop):
         f.ret()
         return f
 
+    def surfaced(self) -> FunctionBuilder:
+        """Project a weighted position; return whether it satisfies constraints then."""
+        f = function("surfaced", I1, x=PTR)
+        n, columns = (
+            SETUP.load(f["s"], "n"),
+            WORK.load(f["w"], "columns"),
+        )
+        rates = WORK.load(f["w"], "rates")
+        inverse, weights = (SETUP.load(f["s"], k) for k in ("inverse", "weights"))
+        with f.loop(n) as j:
+            q = self.wide(f.load(self.one, f["x"], j)) * f.load(F64, inverse, j)
+            f.store(self.narrow(q).splat(self.lanes), rates, j)
+        with f.when(~call(f, "project", I1)):
+            f.ret(f.constant(I1, 0))
+        with f.loop(n) as j:
+            q = self.wide(f.load(self.one, columns, j * self.lanes))
+            f.store(self.narrow(q * f.load(F64, weights, j)), f["x"], j)
+        f.ret(f.constant(I1, 1))
+        return f
+
     def grow(self) -> FunctionBuilder:
         """Let a tree grow towards a sample; return its new node, or `NOTHING`.
 
@@ -91,6 +112,10 @@ class SearchCode(PartOfLoop):
         here, there = (WORK.load(w, "rows", k) for k in range(2))
         distance = f.reserve(8)
         call(f, "draw", VOID, x)
+        is_on = SETUP.load(s, "project").differs(0)
+        nothing = f.constant(I64, NOTHING)
+        with f.when(is_on), f.when(~call(f, "surfaced", I1, x)):
+            f.ret(nothing)
         near = call(f, "nearest", I64, tree, x, distance)
         d, radii = f.load(self.one, distance), TREE.load(tree, "radius")
         r = f.load(self.one, radii, near)
@@ -104,6 +129,8 @@ class SearchCode(PartOfLoop):
             at = f.load(self.one, target, j)
             way = f.load(self.one, x, j) - at
             f.store(at + way * part, target, j)
+        with f.when(is_on), f.when(~call(f, "surfaced", I1, target)):
+            f.ret(nothing)
         self.node_row(f, tree, near, step, here)
         call(f, "row", VOID, target, there)
         with f.when(~call(f, "within", I1, there)):
@@ -142,13 +169,22 @@ class SearchCode(PartOfLoop):
             way = f.load(self.one, step, j) - f.load(self.one, target, j)
             f.store(way / self.narrow(parts), step, j)
         nothing = f.constant(I64, NOTHING)
-        with f.loop(parts.to(I64, "fptosi"), 1):
+        is_on = SETUP.load(s, "project").differs(0)
+        with f.loop(parts.to(I64, "fptosi"), 1) as k:
             with f.when(TREE.load(tree, "count") >= SETUP.load(s, "room")):
                 f.ret(nothing)
             copy_reals(f, there, here, n)  # where the tree has come to
+            with f.when(is_on):  # projections have led it elsewhere
+                left = self.narrow(parts - (k - 1).to(F64, "sitofp"))
+                self.get(f, other, node, x)
+                with f.loop(n) as j:
+                    way = f.load(self.one, x, j) - f.load(self.one, target, j)
+                    f.store(way / left, step, j)
             with f.loop(n) as j:
                 z = f.load(self.one, target, j) + f.load(self.one, step, j)
                 f.store(z, target, j)
+            with f.when(is_on), f.when(~call(f, "surfaced", I1, target)):
+                f.ret(nothing)
             call(f, "row", VOID, target, there)
             # Between two positions within limits it is, but for rounding.
             with f.when(~call(f, "within", I1, there)):

@@ -26,7 +26,7 @@ class ShortenCode(PartOfLoop):
 
     def functions(self) -> list[FunctionBuilder]:
         """Return all of them; each stands behind those that it calls."""
-        return [self.shortcuts(), self.corners(), self.shorten()]
+        return [self.shortcuts(), self.settled(), self.corners(), self.shorten()]
 
     def shortcuts(self) -> FunctionBuilder:
         """Leave out way points between free motions; return how many remain."""
@@ -59,6 +59,7 @@ class ShortenCode(PartOfLoop):
         count = f["count"]
         f.store(f.constant(I64, 0), f["changed"])
         full = count * 2 - 1
+        is_on = SETUP.load(f["s"], "project").differs(0)
         with f.when((count < 3) | (full > SETUP.load(f["s"], "path_room"))):
             f.ret(count)
 
@@ -73,12 +74,16 @@ class ShortenCode(PartOfLoop):
             with f.loop(n) as j:
                 total = f.load(F64, before, j) + f.load(F64, behind, j)
                 f.store(total * 0.5, now, j)
+            with f.when(is_on):
+                self.middle_along(f, before, now, behind)
         with f.loop(full - 1, 2, 2) as k:
             before, now, behind = (point(k + m) for m in (-1, 0, 1))
             with f.loop(n) as j:
                 total = f.load(F64, before, j) + f.load(F64, behind, j)
                 total = total * 0.25 + f.load(F64, now, j) * 0.5
                 f.store(total, middle, j)
+            with f.when(is_on), f.when(~call(f, "settled", I1, middle)):
+                copy_reals(f, now, middle, n)
             moved = call(f, "length", F64, now, middle)
             is_wide = moved > SETUP.load(f["s"], "corner")
             is_better = f.variable(I1, 0)
@@ -88,6 +93,35 @@ class ShortenCode(PartOfLoop):
                 copy_reals(f, middle, now, n)
                 f.store(f.constant(I64, 1), f["changed"])
         f.ret(full)
+        return f
+
+    def middle_along(
+        self, f: FunctionBuilder, before: Value, now: Value, behind: Value
+    ) -> None:
+        """Project the middle of a motion onto constraints.
+
+        It stays at the beginning of the motion where halves of that are not free.
+        """
+        is_free = f.variable(I1, call(f, "settled", I1, now))
+        for a, b in ((before, now), (now, behind)):
+            with f.when(is_free.get()):
+                is_free.set(call(f, "motion", I1, a, b))
+        with f.when(~is_free.get()):
+            copy_reals(f, before, now, SETUP.load(f["s"], "n"))
+
+    def settled(self) -> FunctionBuilder:
+        """Project joint positions; return whether they satisfy constraints then."""
+        f = function("settled", I1, q=PTR)
+        n, lanes = SETUP.load(f["s"], "n"), self.lanes
+        rates, columns = (WORK.load(f["w"], x) for x in ("rates", "columns"))
+        with f.loop(n) as j:
+            q = self.narrow(f.load(F64, f["q"], j))
+            f.store(q.splat(lanes), rates, j)
+        with f.when(~call(f, "project", I1)):
+            f.ret(f.constant(I1, 0))
+        with f.loop(n) as j:
+            f.store(self.wide(f.load(self.one, columns, j * lanes)), f["q"], j)
+        f.ret(f.constant(I1, 1))
         return f
 
     def shorten(self) -> FunctionBuilder:
