@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import copy
 import pickle
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import armillary as arm
 from armillary.errors import ShapeError
