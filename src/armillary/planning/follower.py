@@ -35,7 +35,13 @@ from armillary.planning.cartesian_path import (
     least_singular_values,
 )
 from armillary.planning.detoured_path import MEASURED, SHORTEST, motions_along
-from armillary.planning.deviation import Deviations, ToolChain, chain_of, path_error
+from armillary.planning.deviation import (
+    Deviations,
+    ToolChain,
+    are_bounded,
+    chain_of,
+    path_error,
+)
 from armillary.planning.tool_curve import ToolCurve
 
 __all__ = ["MOST_SAMPLES", "ToolFollower"]
@@ -424,6 +430,8 @@ class ToolFollower:
 
     def _chain(self, q: Array) -> ToolChain | None:
         """Return what bounds deviations, None where nothing does."""
+        if not self._has_bounds:
+            return None
         lower, upper, inputs = self._ranges
         low, high = lower.copy(), upper.copy()
         if len(q):
@@ -444,6 +452,11 @@ class ToolFollower:
             known = chain if chain is not None and chain.is_known else None
             self._chains[key] = known
         return self._chains[key]
+
+    @cached_property
+    def _has_bounds(self) -> bool:
+        """Return whether there may be bounds of how the joints move the tool."""
+        return are_bounded(self.tool.cell, self.tool.state)
 
     @cached_property
     def _chains(self) -> dict[tuple[bytes, bytes], ToolChain | None]:

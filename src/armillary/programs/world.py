@@ -318,8 +318,15 @@ class World:
         ]
         return self.surroundings(*frames, but=but), *moving
 
-    def solver(self, frame: str, track: Track) -> InverseKinematics:
-        """Return the solver of poses of a frame in the world by the joints of a task.
+    def solver(
+        self, frame: str, track: Track, relative_to: str = WORLD
+    ) -> InverseKinematics:
+        """Return the solver of poses of a frame by the joints of a task.
+
+        Args:
+            frame: The frame.
+            track: The motions of the task.
+            relative_to: In what poses are given.
 
         Raises:
             ModelError: The joints do not move the frame.
@@ -327,13 +334,16 @@ class World:
         """
         coupled = self.cell.limit_rows.others(tuple(track.joints.tolist()))
         key = (
-            *(frame, track.name, self.surroundings(frame, but=track)),
+            *(frame, relative_to, track.name),
+            self.surroundings(frame, relative_to, but=track),
             self.values(self.time).q[list(coupled)].tobytes(),
         )
         solver = self._solvers.get(key)
         if solver is None:
             names, state = self.names(track), self.now()
-            solver = solver_of(self.cell, frame, joints=names, state=state)
+            solver = solver_of(
+                self.cell, frame, relative_to=relative_to, joints=names, state=state
+            )
             self._solvers[key] = solver
         return solver
 

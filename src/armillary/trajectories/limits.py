@@ -90,7 +90,9 @@ def limits_of(name: str, value: Any, joints: int, *, has_zero: bool = True) -> A
         check_batches(**{f"{name}[0]": low.shape[:-1], f"{name}[1]": high.shape[:-1]})
         if not (low <= high).all():
             raise ModelError(f"A lower limit in {name} is above the upper one, or NaN.")
-        return np.stack(np.broadcast_arrays(low, high), axis=-2)
+        both = np.empty((*np.broadcast_shapes(low.shape, high.shape)[:-1], 2, joints))
+        both[..., 0, :], both[..., 1, :] = low, high
+        return both
     row = _row(name, value, joints)
     if not (row >= 0.0).all():
         raise ModelError(
