@@ -128,8 +128,8 @@ class Mover(NamedTuple):
 
 def rests(values: JointValues) -> bool:
     """Return whether joints neither move nor begin to."""
-    return bool(
-        (np.abs(values.qd) <= STILL).all() and (np.abs(values.qdd) <= 1e-4).all()
+    return all(-STILL <= rate <= STILL for rate in values.qd.tolist()) and all(
+        -1e-4 <= bend <= 1e-4 for bend in values.qdd.tolist()
     )
 
 

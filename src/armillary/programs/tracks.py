@@ -113,17 +113,20 @@ class Track:
         joints: Places of the joints in q, shape (n,).
         rest: Their positions before the first motion [m or rad], shape (n,).
         pieces: Their motions, in order of time.
+        changes: How many times they changed.
     """
 
     name: str
     joints: npt.NDArray[np.int64]
     rest: Array
     pieces: list[TrackPiece] = field(default_factory=list[TrackPiece])
+    changes: int = 0
     _last: tuple[float, JointValues] | None = None
 
     def add(self, start: float, motion: Motion, to: Array | None = None) -> None:
         """Let a motion begin, which interrupts the one before."""
         self._last = None
+        self.changes += 1
         if self.pieces and self.pieces[-1].end > start:
             self.pieces[-1] = self.pieces[-1]._replace(end=start)
         self.pieces.append(TrackPiece(start, start + motion.duration, motion, to))
@@ -131,6 +134,7 @@ class Track:
     def stop(self, time: float) -> None:
         """Let joints rest at once where they are."""
         self._last = None
+        self.changes += 1
         self.pieces[-1] = self.pieces[-1]._replace(end=time)
 
     @property
@@ -153,11 +157,13 @@ class Track:
         if k < 0:
             return self._resting(self.rest)
         piece = self.pieces[k]
-        if time > piece.end or (time == piece.end and self._stops(piece)):
+        if time > piece.end:
             return self._resting(piece.last)
         # Rounding must not lead beyond its end, where a motion rests.
         since = min(float(time - piece.start), piece.motion.duration)
         found = piece.motion.at(since)
+        if time == piece.end and piece.is_whole and _is_still(found.qd):
+            return self._resting(found.q if piece.to is None else piece.to)
         return JointValues(found.q, found.qd, found.qdd)
 
     def samples(self, times: Array) -> JointValues:
@@ -256,10 +262,9 @@ class Track:
         still = np.zeros(len(q))
         return JointValues(np.asarray(q), still, still)
 
-    @staticmethod
-    def _stops(piece: TrackPiece) -> bool:
-        """Return whether a motion is at rest where it ends."""
-        return piece.is_whole and bool((np.abs(piece.motion.qd[-1]) < STILL).all())
+
+def _is_still(qd: Array) -> bool:
+    return all(-STILL < rate < STILL for rate in qd.tolist())
 
 
 def _start_of(piece: TrackPiece) -> float:

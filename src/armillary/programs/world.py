@@ -17,6 +17,7 @@ from armillary.kinematics.moving_links import moving_links
 from armillary.kinematics.placement import Placement
 from armillary.kinematics.questions import fk
 from armillary.kinematics.state import State
+from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
 from armillary.model.mount import WORLD
 from armillary.model.workcell import Workcell
@@ -51,6 +52,18 @@ class _Carrier(NamedTuple):
     kernel: AnyKernel | None
     offset: Array
     names: set[str]
+
+
+class _Others(NamedTuple):
+    """The joints that move frames, apart from those of a track.
+
+    Attributes:
+        chain: What `World.chain` says of the frames.
+        joints: Places of the joints in q, in order.
+    """
+
+    chain: tuple[set[str], set[int]]
+    joints: list[int]
 
 
 class World:
@@ -93,7 +106,10 @@ class World:
         self._kernels: dict[Hashable, AnyKernel] = {}
         self._solvers: dict[Hashable, InverseKinematics] = {}
         self._now = (0.0, b"", state)
+        self._values = (-1.0, 0), values_at([], state.q, 0.0)
         self._chains: dict[tuple[str, ...], tuple[set[str], set[int]]] = {}
+        self._others: dict[tuple[str, ...], _Others] = {}
+        self._coupled: dict[str, list[int]] = {}
         self.gripped: dict[str, str] = {}
         self.absent = set(absent)
         places = {part: absent_pose(self.cell, part) for part in sorted(self.absent)}
@@ -102,8 +118,19 @@ class World:
         self.changes: list[tuple[float, State]] = [(0.0, self.state)]
 
     def values(self, time: float) -> JointValues:
-        """Return positions, rates and accelerations of all joints, shape (N,)."""
-        return values_at(list(self.tracks.values()), self.changes[0][1].q, time)
+        """Return positions, rates and accelerations of all joints, shape (N,).
+
+        Arrays are read-only. The values of the last instant are kept.
+        """
+        tracks = self.tracks.values()
+        key = time, sum([track.changes for track in tracks])
+        known, values = self._values
+        if known != key:
+            values = values_at(list(tracks), self.changes[0][1].q, time)
+            for part in values:
+                part.flags.writeable = False
+            self._values = key, values
+        return values
 
     def names(self, track: Track) -> list[str]:
         """Return the names of the joints of a track."""
@@ -158,6 +185,7 @@ class World:
 
     def _chain(self, frames: tuple[str, ...]) -> tuple[set[str], set[int]]:
         cell, bases = self.cell, self.state.tree.bases
+        looped = kept(cell, "ends of loops by manipulators", lambda: _looped(cell))
         names: set[str] = set()
         waiting = [cell.qualified(frame) for frame in frames if frame != WORLD]
         while waiting:
@@ -168,9 +196,7 @@ class World:
             on = bases[cell.number(name)].on
             if on != WORLD:
                 waiting.append(on)
-            for loop in cell.loops:  # what closes a loop with it moves it, too
-                if name in {end.partition("/")[0] for end in (loop.a, loop.b)}:
-                    waiting += [loop.a, loop.b]
+            waiting += looped.get(name, ())
         numbers = {cell.number(name) for name in names}
         return names, {k for k, owner in enumerate(self._owners) if owner in numbers}
 
@@ -293,9 +319,15 @@ class World:
             frames: The frames.
             but: The track, if there is one.
         """
-        names, joints = self.chain(*frames)
-        others = sorted(joints - set(but.joints.tolist() if but else ()))
-        return self._placed(names), self.values(self.time).q[others].tobytes()
+        chain = self.chain(*frames)
+        key = but.name if but else "", *frames
+        known = self._others.get(key)
+        if known is None or known.chain is not chain:
+            own = but.joints.tolist() if but else ()
+            known = self._others[key] = _Others(chain, sorted(chain[1].difference(own)))
+        others = known.joints
+        where = self.values(self.time).q[others].tobytes() if others else b""
+        return self._placed(chain[0]), where
 
     def _placed(self, names: set[str]) -> tuple[Placement, ...]:
         """Return where bases of manipulators are, as far as states place them."""
@@ -332,11 +364,14 @@ class World:
             ModelError: The joints do not move the frame.
             UnknownName: It does not exist.
         """
-        coupled = self.cell.limit_rows.others(tuple(track.joints.tolist()))
+        coupled = self._coupled.get(track.name)
+        if coupled is None:
+            coupled = list(self.cell.limit_rows.others(track.joints.tolist()))
+            self._coupled[track.name] = coupled
         key = (
             *(frame, relative_to, track.name),
             self.surroundings(frame, relative_to, but=track),
-            self.values(self.time).q[list(coupled)].tobytes(),
+            self.values(self.time).q[coupled].tobytes() if coupled else b"",
         )
         solver = self._solvers.get(key)
         if solver is None:
@@ -428,6 +463,15 @@ class RunLimits:
                 is_needed=True,
             )
         return self._accelerations[key]
+
+
+def _looped(cell: Workcell) -> dict[str, list[str]]:
+    """Return what closes loops with each manipulator, and so moves it, too."""
+    looped: dict[str, list[str]] = {}
+    for loop in cell.loops:
+        for end in (loop.a, loop.b):
+            looped.setdefault(end.partition("/")[0], []).extend((loop.a, loop.b))
+    return looped
 
 
 def _positive(name: str, value: Any) -> float:
