@@ -6,6 +6,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -168,6 +169,11 @@ class Track:
 
     def samples(self, times: Array) -> JointValues:
         """Return the same for instants that ascend, shape (k,)."""
+        if len(times) == 1:
+            (time,) = times.tolist()
+            last = self._last
+            values = last[1] if last and last[0] == time else self._at(time)
+            return JointValues(*(part[None] for part in values))
         n = len(self.joints)
         q, qd, qdd = (np.zeros((len(times), n)) for _ in range(3))
         q[:] = self.rest
@@ -228,6 +234,11 @@ class Track:
             curve=np.stack(curves),
             piece=np.arange(len(laws)),
         )
+
+    @cached_property
+    def places(self) -> list[int]:
+        """Return the places of the joints in q."""
+        return self.joints.tolist()
 
     def moves(self, time: float) -> bool:
         """Return whether joints move at an instant or later, as is known by then."""

@@ -25,6 +25,7 @@ from armillary.programs.ending import Impossible, RunReason
 from armillary.programs.tracks import JointValues, Track, values_at
 from armillary.spatial.pose import Pose
 from armillary.trajectories.limits import acceleration_limits, velocity_limits
+from armillary.trajectories.motion import Motion
 
 __all__ = ["World", "absent_pose"]
 
@@ -54,16 +55,18 @@ class _Carrier(NamedTuple):
     names: set[str]
 
 
-class _Others(NamedTuple):
-    """The joints that move frames, apart from those of a track.
+class _Chain(NamedTuple):
+    """What carries frames.
 
     Attributes:
-        chain: What `World.chain` says of the frames.
-        joints: Places of the joints in q, in order.
+        ends: The manipulators, and the joints that move them.
+        placed: Where states place bases of these.
+        others: Places of these joints apart from those of a track, by its name.
     """
 
-    chain: tuple[set[str], set[int]]
-    joints: list[int]
+    ends: tuple[set[str], set[int]]
+    placed: tuple[Placement, ...]
+    others: dict[str, list[int]]
 
 
 class World:
@@ -107,8 +110,7 @@ class World:
         self._solvers: dict[Hashable, InverseKinematics] = {}
         self._now = (0.0, b"", state)
         self._values = (-1.0, 0), values_at([], state.q, 0.0)
-        self._chains: dict[tuple[str, ...], tuple[set[str], set[int]]] = {}
-        self._others: dict[tuple[str, ...], _Others] = {}
+        self._chains: dict[tuple[str, ...], _Chain] = {}
         self._coupled: dict[str, list[int]] = {}
         self.gripped: dict[str, str] = {}
         self.absent = set(absent)
@@ -161,7 +163,7 @@ class World:
         self._chains = {
             frames: chain
             for frames, chain in self._chains.items()
-            if changed.isdisjoint(chain[0])
+            if changed.isdisjoint(chain.ends[0])
         }
         self._carriers = {
             at: carrier
@@ -178,12 +180,19 @@ class World:
 
     def chain(self, *frames: str) -> tuple[set[str], set[int]]:
         """Return the manipulators that carry frames, and the joints that move them."""
+        return self._known_chain(frames).ends
+
+    def placed(self, *frames: str) -> tuple[Placement, ...]:
+        """Return where states place the bases of manipulators that carry frames."""
+        return self._known_chain(frames).placed
+
+    def _known_chain(self, frames: tuple[str, ...]) -> _Chain:
         known = self._chains.get(frames)
         if known is None:
             known = self._chains[frames] = self._chain(frames)
         return known
 
-    def _chain(self, frames: tuple[str, ...]) -> tuple[set[str], set[int]]:
+    def _chain(self, frames: tuple[str, ...]) -> _Chain:
         cell, bases = self.cell, self.state.tree.bases
         looped = kept(cell, "ends of loops by manipulators", lambda: _looped(cell))
         names: set[str] = set()
@@ -198,13 +207,15 @@ class World:
                 waiting.append(on)
             waiting += looped.get(name, ())
         numbers = {cell.number(name) for name in names}
-        return names, {k for k, owner in enumerate(self._owners) if owner in numbers}
+        joints = {k for k, owner in enumerate(self._owners) if owner in numbers}
+        placed = tuple(p for p in self.state.placements if p.manipulator in names)
+        return _Chain((names, joints), placed, {})
 
     def is_tool(self, frame: str) -> bool:
         """Return whether the joints of a task move a frame."""
         _, joints = self.chain(frame)
         return any(
-            name in self.tasks and not joints.isdisjoint(track.joints.tolist())
+            name in self.tasks and not joints.isdisjoint(track.places)
             for name, track in self.tracks.items()
         )
 
@@ -223,7 +234,7 @@ class World:
             return False
         _, joints = self.chain(frame)
         return any(
-            track.moves(self.time) and not joints.isdisjoint(track.joints.tolist())
+            track.moves(self.time) and not joints.isdisjoint(track.places)
             for track in self.tracks.values()
             if track is not but
         )
@@ -248,7 +259,7 @@ class World:
         q = np.tile(self.changes[0][1].q, (len(times), 1))
         _, joints = self.chain(*frames)
         for track in self.tracks.values():
-            if track.pieces and not joints.isdisjoint(track.joints.tolist()):
+            if track.pieces and not joints.isdisjoint(track.places):
                 q[:, track.joints] = track.samples(times).q
         return q
 
@@ -290,7 +301,7 @@ class World:
         names, _ = self.chain(WORLD if at.link < 0 else tree.name(at.link))
         if link >= 0:
             name = tree.name(link)
-            key = name, self._placed(self.chain(name)[0])
+            key = name, self.placed(name)
             kernel = self._kernels.get(key)
             if kernel is None:
                 kernel = fk(self.cell, name, relative_to=WORLD, state=self.state)
@@ -319,32 +330,22 @@ class World:
             frames: The frames.
             but: The track, if there is one.
         """
-        chain = self.chain(*frames)
-        key = but.name if but else "", *frames
-        known = self._others.get(key)
-        if known is None or known.chain is not chain:
-            own = but.joints.tolist() if but else ()
-            known = self._others[key] = _Others(chain, sorted(chain[1].difference(own)))
-        others = known.joints
+        chain = self._known_chain(frames)
+        track = but.name if but else ""
+        others = chain.others.get(track)
+        if others is None:
+            own = but.places if but else ()
+            others = chain.others[track] = sorted(chain.ends[1].difference(own))
         where = self.values(self.time).q[others].tobytes() if others else b""
-        return self._placed(chain[0]), where
-
-    def _placed(self, names: set[str]) -> tuple[Placement, ...]:
-        """Return where bases of manipulators are, as far as states place them."""
-        return tuple(p for p in self.state.placements if p.manipulator in names)
+        return chain.placed, where
 
     def ways(self, *frames: str, but: Track | None) -> Hashable:
         """Return what decides how frames move from now on, likewise."""
         _, joints = self.chain(*frames)
         moving = [
-            (
-                piece.start,
-                piece.end,
-                piece.motion.law.tobytes(),
-                piece.motion.curve.tobytes(),
-            )
+            (piece.start, piece.end, *_numbers_of(piece.motion))
             for each in self.tracks.values()
-            if each is not but and not joints.isdisjoint(each.joints.tolist())
+            if each is not but and not joints.isdisjoint(each.places)
             for piece in each.pieces
             if piece.end > self.time
         ]
@@ -463,6 +464,13 @@ class RunLimits:
                 is_needed=True,
             )
         return self._accelerations[key]
+
+
+def _numbers_of(motion: Motion) -> tuple[bytes, bytes]:
+    """Return what decides a motion; bytes that are kept are hashed only once."""
+    return kept(
+        motion, "numbers", lambda: (motion.law.tobytes(), motion.curve.tobytes())
+    )
 
 
 def _looped(cell: Workcell) -> dict[str, list[str]]:
