@@ -27,7 +27,7 @@ from armillary.programs.following import FollowedWay, Mover, meet, rests, stop_a
 from armillary.programs.steps import PTP, JointMotion, Linear, Planned
 from armillary.programs.tracks import Move, Track
 from armillary.programs.world import RunLimits, World
-from armillary.spatial.pose import Pose
+from armillary.spatial.pose import Pose, pose_of_matrix
 from armillary.trajectories.motion import Motion
 from armillary.trajectories.straight import straight_motion
 from armillary.trajectories.time_path import time_path
@@ -252,7 +252,7 @@ class Moves:
         _, joints = world.chain(frame)
         if joints.isdisjoint(track.joints.tolist()) or world.carries(step.frame, frame):
             # It stands still: one solver in the world serves wherever it is.
-            X = Pose.from_matrix(world.pose(frame))
+            X = pose_of_matrix(world.pose(frame))
             segments, frame = tuple(each.placed(X) for each in segments), WORLD
         solver = world.solver(step.frame, track, frame)
         path = line_of(

@@ -264,6 +264,12 @@ def pose_of_entries(entries: Sequence[Number]) -> Pose:
     return Pose(((a, b, c), (d, e, f), (g, h, i)), (x, y, z))
 
 
+def pose_of_matrix(matrix: npt.NDArray[np.float64]) -> Pose:
+    """Return the pose of a matrix of floats, shape (4, 4), not checked."""
+    (a, b, c, x), (d, e, f, y), (g, h, i, z), _ = matrix.tolist()
+    return Pose(((a, b, c), (d, e, f), (g, h, i)), (x, y, z))
+
+
 def matrices_of(poses: Sequence[Pose]) -> npt.NDArray[np.float64]:
     """Return the matrices of poses of floats, shape (n, 4, 4)."""
     # One flat list of numbers becomes an array sooner than nested ones.
@@ -279,10 +285,9 @@ def _plain_pose(matrix: Any, tolerance: float) -> Pose | None:
     """Return the pose of a matrix of floats; None where it is not surely one."""
     if matrix.shape != (4, 4):
         return None
-    (a, b, c, x), (d, e, f, y), (g, h, i, z), last = matrix.tolist()
-    pose = Pose(((a, b, c), (d, e, f), (g, h, i)), (x, y, z))
+    pose = pose_of_matrix(matrix)
     is_pose = (
-        last == [0.0, 0.0, 0.0, 1.0]
+        matrix[3].tolist() == [0.0, 0.0, 0.0, 1.0]
         and all(map(math.isfinite, pose.entries))
         and rot.orthonormality_error(pose.rotation) <= tolerance
         and rot.is_proper(pose.rotation)
