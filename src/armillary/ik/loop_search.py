@@ -163,7 +163,7 @@ class LoopSearch:
 
     @cached_property
     def _others(self) -> npt.NDArray[np.int64]:
-        """Return where rounds start: one for all, so that no problem depends on others."""
+        """Return the start of each round, one for all: none depends on the others."""
         return np.random.default_rng(0).integers(len(self._known), size=ROUNDS)
 
     def chain(

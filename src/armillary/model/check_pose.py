@@ -79,9 +79,12 @@ def are_rigid(X: Array, most: float = ROTATION_TOLERANCE) -> bool:
 def _is_rigid(X: list[list[float]], most: float) -> bool:
     """Return the same of one matrix."""
     (a, b, c, x), (d, e, f, y), (g, h, i, z), (k, m, n, w) = X
-    dots = a * a + b * b + c * c - 1.0, d * d + e * e + f * f - 1.0, a * d + b * e + c * f
+    squares = a * a + b * b + c * c - 1.0, d * d + e * e + f * f - 1.0
+    dot = a * d + b * e + c * f
     across = g - (b * f - c * e), h - (c * d - a * f), i - (a * e - b * d)
-    is_near = all(abs(error) <= most for error in (*dots, *across, k, m, n, w - 1.0))
+    is_near = all(
+        abs(error) <= most for error in (*squares, dot, *across, k, m, n, w - 1.0)
+    )
     return is_near and all(map(math.isfinite, (x, y, z)))
 
 

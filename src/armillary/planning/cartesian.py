@@ -131,9 +131,8 @@ def line(  # noqa: PLR0913
             deviation=length_of("blend_deviation", blend_deviation)
         )
     most = math.inf if step is None else positive_number("step=", step)
-    return line_of(
-        solver, tool, targets, start, blends, tolerance=tolerance, step=most, check=check
-    )
+    options: Any = {"tolerance": tolerance, "step": most, "check": check}
+    return line_of(solver, tool, targets, start, blends, **options)
 
 
 def line_of(

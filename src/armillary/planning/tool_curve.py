@@ -40,7 +40,6 @@ from armillary.spatial.vector import (
     Rows,
     Vector3,
     multiply,
-    rows,
     three,
     transpose,
 )
@@ -302,7 +301,8 @@ def _exp(v: Array) -> Array:
 
 def _log(R: Array) -> Array:
     """Return the vector of a rotation, shape (3,)."""
-    return np.array(so3.log(rows(R)), dtype=np.float64)
+    x, y, z = R.tolist()
+    return np.array(so3.log((three(x), three(y), three(z))), dtype=np.float64)
 
 
 # Segments

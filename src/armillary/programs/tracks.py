@@ -174,6 +174,9 @@ class Track:
             last = self._last
             values = last[1] if last and last[0] == time else self._at(time)
             return JointValues(*(part[None] for part in values))
+        within = self._within_one(times)
+        if within is not None:
+            return within
         n = len(self.joints)
         q, qd, qdd = (np.zeros((len(times), n)) for _ in range(3))
         q[:] = self.rest
@@ -196,6 +199,20 @@ class Track:
             if c > b:
                 q[b:c] = piece.last
         return JointValues(q, qd, qdd)
+
+    def _within_one(self, times: Array) -> JointValues | None:
+        """Return the same where all instants are in one motion, else None."""
+        if not len(times) or not self.pieces:
+            return None
+        first, last = float(times[0]), float(times[-1])
+        k = bisect_right(self.pieces, first, key=_start_of) - 1
+        if k < 0 or last > self.pieces[k].end:
+            return None
+        if k + 1 < len(self.pieces) and last >= self.pieces[k + 1].start:
+            return None
+        piece = self.pieces[k]
+        found = piece.motion.at(np.minimum(times - piece.start, piece.motion.duration))
+        return JointValues(found.q, found.qd, found.qdd)
 
     def motion(self, duration: float, start: State) -> Motion:
         """Return all motions and rests as one.

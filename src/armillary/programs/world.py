@@ -247,7 +247,7 @@ class World:
         if frame == WORLD:
             return np.broadcast_to(np.eye(4), (len(times), 4, 4))
         X = self.poses_at(self.cell.frame(frame), self.samples(times, frame))
-        return np.broadcast_to(X, (len(times), 4, 4))
+        return X if X.ndim > 2 else np.broadcast_to(X, (len(times), 4, 4))
 
     def samples(self, times: Array, *frames: str) -> Array:
         """Return the positions of joints that move frames, at instants, shape (k, N).

@@ -14,19 +14,16 @@ from armillary.spatial.quaternion import (
     rows_from_unit_quaternion,
 )
 from armillary.spatial.vector import (
-    EYE,
     Number,
     Rows,
     Vector3,
     determinant,
     dot,
     largest,
-    multiply,
     rows,
     scale,
     sine_cosine,
     snap_rows,
-    transpose,
     unit,
 )
 from armillary.trace.functions import atan2, cos, select, sin, sqrt
