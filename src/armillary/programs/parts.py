@@ -130,5 +130,6 @@ def _attached(world: World, part: str, to: str, X: Array) -> State:
 
     X: The pose of the part's base in the world, shape (4, 4).
     """
-    pose = pose_of_matrix(np.linalg.solve(world.pose(to), X)).normalised()
+    offset = np.asarray(np.linalg.solve(world.pose(to), X), np.float64)
+    pose = pose_of_matrix(offset).normalised()
     return world.now().attach(part, to=to, pose=pose, replace=True)

@@ -171,7 +171,7 @@ class SensorWatch:
     def _inverse_of(self, X: Array) -> Array:
         """Return inverse poses of the sensor; those of one that stands are kept."""
         if X is not self._inverted[0]:
-            self._inverted = X, np.linalg.inv(X)
+            self._inverted = X, np.asarray(np.linalg.inv(X), np.float64)
         return self._inverted[1]
 
     def next_change(self, is_on: bool, until: float) -> float:

@@ -212,7 +212,9 @@ def ports_that(are: str, fits: Callable[[Port], object]) -> Callable[[Port], Non
     """
 
     def check(port: Port) -> None:
-        if not isinstance(port, int | str) or isinstance(port, bool) or not fits(port):
+        given: Any = port
+        is_port = isinstance(given, int | str) and not isinstance(given, bool)
+        if not (is_port and fits(port)):
             raise ModelError(f"{are}, not {quote(port)}.")
 
     return check
