@@ -140,6 +140,16 @@ def test_rounds_that_repeat_ask_for_no_more_kernels_and_solvers(
         assert counts[1][name] <= counts[0][name] + 2, name
 
 
+def test_lines_take_the_solver_of_their_run(cell: arm.Cell, calls: Calls):
+    heights = 0.7, 0.6, 0.5, 0.6
+    lines = [Linear(to=above(0.9, 0.0, z), frame=TOOL) for z in heights[1:]]
+    start = PTP(to=above(0.9, 0.0, heights[0]), frame=TOOL)
+    timeline = fresh(cell).run(arm.Program({ROBOT: [start, *lines]}), **FAST)
+    assert timeline.success, timeline.failure
+    assert calls["line_of"] == len(lines)
+    assert calls["solver_of"] == 1
+
+
 def passing(seconds: float) -> arm.Program:
     """A box passes a light barrier, and goes on for some time."""
     where = arm.Pose.translation(0.9, -1.0, HEIGHT + SIDE / 2)
