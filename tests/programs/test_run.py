@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,24 @@ def test_motion_between_points_is_the_trapezium(cell: arm.Cell):
     assert np.abs(slopes - values.qd[:, 0]).max() < 0.01
     assert np.allclose(timeline.state(there).q[:6], q)
     assert timeline.state(timeline.duration + 9).q[:6] == pytest.approx(home)
+
+
+@pytest.mark.parametrize(
+    "fails",
+    [Grip(part="box", by=TOOL), WaitFor(signal="never", timeout=0.5)],
+    ids=["at once", "later"],
+)
+def test_critical_path_ends_with_the_step_that_failed(cell: arm.Cell, fails: Any):
+    home = np.asarray(cell.home.q[:6])
+    far = PTP(to=home + 1.0, speed=0.01)
+    tasks = {ROBOT: [far], "b": [Wait(seconds=1.0), fails]}
+    timeline = run(cell, tasks, signals={"never": False})
+    assert timeline.failure is not None
+    assert timeline.failure.step == "b[1]"
+    # The motion of the robot was cut off at the same instant.
+    assert timeline.spans[0].end == timeline.duration
+    path = [span.place for span in timeline.critical_path]
+    assert path == ["b[0]", "b[1]"]
 
 
 def test_tasks_wait_for_signals_and_times(cell: arm.Cell):
@@ -324,3 +343,18 @@ def test_hand_over_between_grippers(cell: arm.Cell):
     assert timeline.state(0.0).attachments == {"box": "belt/carrier"}
     moved = timeline.at(4.0).q - timeline.at(0.0).q
     assert moved[6] == pytest.approx(1.0)
+
+
+def test_rates_are_marked_against_limits_of_the_run(cell: arm.Cell):
+    home = np.asarray(cell.home.q[:6])
+    joint = cell.joint_names[0]
+    fastest = 2.0 * float(cell.velocity_limits[0])
+    step = PTP(to=home + np.array([2.0, 0, 0, 0, 0, 0]))
+    program = arm.Program({ROBOT: [step]})
+    timeline = cell.run(program, velocity={joint: fastest}, acceleration=50.0)
+    assert timeline.at(0.5 * timeline.duration).qd[0] == pytest.approx(fastest)
+    assert not [mark for mark in timeline.marks() if "rate" in mark.what]
+    slower = replace(timeline.recording, velocity=0.5 * timeline.recording.velocity)
+    marks = replace(timeline, recording=slower).marks()
+    (mark,) = (mark for mark in marks if "rate" in mark.what)
+    assert mark.what.startswith(f"the rate of '{joint}' is {0.5 * fastest:.4g} beyond")

@@ -18,7 +18,15 @@ PACKAGE = ROOT / "src" / "armillary"
 # From the bottom up; names in one row do not see each other.
 LAYERS = (
     ("paused_collector",),
-    ("errors", "forks", "replaced_file", "user_folder", "confined_process", "limits"),
+    (
+        "errors",
+        "forks",
+        "replaced_file",
+        "user_folder",
+        "confined_process",
+        "limits",
+        "csv_text",
+    ),
     ("trace", "plugins", "disk_cache", "file_start", "zip_archive"),
     ("spatial", "kernel"),
     ("model",),

@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from armillary.spatial import euler
 from armillary.spatial import rotation as rot
-from armillary.spatial.vector import rows
+from armillary.spatial.vector import EYE, multiply, rows
 from armillary.trace import evaluate, jvp, trace
 
 near = {"rtol": 0, "atol": 4e-15}
@@ -121,7 +121,7 @@ def test_robworks_example_of_its_rpy() -> None:
 
 def test_visual_components_examples_of_its_wpr() -> None:
     """Gold: WPR of IRB 760, and of Zu 3 at the lock, in degrees."""
-    m = rot.multiply(rot.about_z(math.radians(-20)), rot.about_y(math.pi))
+    m = multiply(rot.about_z(math.radians(-20)), rot.about_y(math.pi))
     wpr = np.degrees(euler.fixed_xyz(m))
     np.testing.assert_allclose(wpr, (180.0, 0.0, 160.0), atol=1e-12)
     locked = euler.rows_from_fixed_xyz(right, right, 0.0)
@@ -131,9 +131,9 @@ def test_visual_components_examples_of_its_wpr() -> None:
 def test_robworks_ball_joint_is_a_chain_of_revolute_ones() -> None:
     """Gold: Rx(a) Ry(b) Rz(c) with RPY of z, y, x between rotations about z."""
     a, b, c = 0.3, -1.2, 2.0
-    m = rot.EYE
+    m = EYE
     fixed = ((0.0, right, 0.0), (0.0, 0.0, -right), (-right, 0.0, right))
     for rpy, q in zip(fixed, (a, b, c), strict=True):
-        m = rot.multiply(m, euler.rows_from_moving_zyx(*rpy))
-        m = rot.multiply(m, rot.about_z(q))
+        m = multiply(m, euler.rows_from_moving_zyx(*rpy))
+        m = multiply(m, rot.about_z(q))
     np.testing.assert_allclose(m, euler.rows_from_moving_xyz(a, b, c), **near)

@@ -36,6 +36,7 @@ from programs import verify
 FLOATS_ONLY = {
     "vector.number",
     "pose.matrices_of",
+    "pose.pose_of_matrix",
     "vector.are_floats",
     "vector.snap",
     "rotation.nearest_rotation",

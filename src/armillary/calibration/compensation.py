@@ -22,6 +22,7 @@ import numpy.typing as npt
 from armillary.calibration.measurement import numbers_in_rows
 from armillary.calibration.measurements import rotation_vectors
 from armillary.cell.cell import Cell
+from armillary.csv_text import csv_text
 from armillary.errors import ModelError, quote, unknown
 from armillary.ik.closed_forms.dh_from_axes import arm_of
 from armillary.ik.closed_forms.family import NotApplicable
@@ -510,7 +511,5 @@ def _numbers(pose: Pose) -> list[Any]:
 def _write_csv(
     path: str | os.PathLike[str], names: Sequence[str], rows: Sequence[Sequence[Any]]
 ) -> None:
-    lines = [",".join(names)]
-    lines += (",".join(map(str, row)) for row in rows)
     with replacing(path) as file:
-        file.write(("\n".join(lines) + "\n").encode())
+        file.write(csv_text(names, rows).encode())

@@ -104,9 +104,12 @@ class ClosedSamples:
 
     def assembled(self, q: Array) -> Array:
         """Return q, shape (count, n), with passive joints; at rest where none close."""
+        n = q.shape[-1]
+        both = np.empty((len(q), n + len(self._rest)))
+        both[:, :n] = q
         passive = np.asarray(self.closing(q))
-        passive = np.where(np.isfinite(passive), passive, self._rest)
-        return np.ascontiguousarray(np.hstack([q, passive]))
+        both[:, n:] = np.where(np.isfinite(passive), passive, self._rest)
+        return both
 
 
 class LoopSearch:
@@ -144,9 +147,7 @@ class LoopSearch:
             problems, plan, seeds=first, threads=threads, deadline=deadline
         )
         left, starts = self._refuse(problems, plan, found, threads)
-        # of each round one for all problems, so that none depends on the others
-        others = np.random.default_rng(0).integers(len(self._known), size=ROUNDS)
-        for other in others:
+        for other in self._others if left.size else ():
             if not left.size:
                 break
             rows = np.ascontiguousarray(problems[left])
@@ -159,6 +160,11 @@ class LoopSearch:
             left = left[np.isin(np.arange(len(left)), good, invert=True)]
             starts = np.repeat(self._known[[other]], len(left), axis=0)
         return self._of_q(found)
+
+    @cached_property
+    def _others(self) -> npt.NDArray[np.int64]:
+        """Return the start of each round, one for all: none depends on the others."""
+        return np.random.default_rng(0).integers(len(self._known), size=ROUNDS)
 
     def chain(
         self, problems: Array, plan: SearchPlan, first: Array, *, deadline: int = 0
@@ -178,12 +184,16 @@ class LoopSearch:
         ends = plan.constants[: 2 * count].reshape(2, count)[:, n:]
         q = found.unknowns[:, :n]
         checked = self._check(q, problems, allowed, ends, threads)
-        solved = found.endings[:, 0] == SOLVED
-        bad = np.flatnonzero(solved & ~(checked[:, k] > 0.0))
+        is_right = checked[:, k] > 0.0
         if found.failures:
+            solved = found.endings[:, 0] == SOLVED
+            bad = np.flatnonzero(solved & ~is_right)
             found.errors[solved, :k] = checked[solved, :k]
         else:
+            bad = np.flatnonzero(~is_right)
             found.errors[:, :k] = checked[:, :k]
+        if not bad.size:
+            return bad, q[:0]
         found.endings[bad, 0] = UNSOLVED
         return bad, self._samples.assembled(q[bad])
 

@@ -63,6 +63,8 @@ def are_rigid(X: Array, most: float = ROTATION_TOLERANCE) -> bool:
     """
     if not X.size:
         return True
+    if X.shape == (4, 4):  # plain numbers are quicker than small arrays
+        return _is_rigid(X.tolist(), most)
     # Two rows of length 1 across each other, and their cross product.
     x, y, z = X[..., 0, :3], X[..., 1, :3], X[..., 2, :3]
     with np.errstate(invalid="ignore", over="ignore"):
@@ -72,6 +74,18 @@ def are_rigid(X: Array, most: float = ROTATION_TOLERANCE) -> bool:
         errors.append(X[..., 3, :] - BOTTOM)
         is_near = all(np.abs(each).max() <= most for each in errors)
     return is_near and bool(np.isfinite(X[..., :3, 3]).all())
+
+
+def _is_rigid(X: list[list[float]], most: float) -> bool:
+    """Return the same of one matrix."""
+    (a, b, c, x), (d, e, f, y), (g, h, i, z), (k, m, n, w) = X
+    squares = a * a + b * b + c * c - 1.0, d * d + e * e + f * f - 1.0
+    dot = a * d + b * e + c * f
+    across = g - (b * f - c * e), h - (c * d - a * f), i - (a * e - b * d)
+    is_near = all(
+        abs(error) <= most for error in (*squares, dot, *across, k, m, n, w - 1.0)
+    )
+    return is_near and all(map(math.isfinite, (x, y, z)))
 
 
 def rigid_matrices(poses: Sequence[Pose]) -> Array | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import (
     Any,
@@ -154,13 +154,16 @@ def numbers_of(value: Any) -> Iterator[float]:
 
 def nested_in(value: Any) -> Iterator[Any]:
     """Yield the joints among the parameters of a joint, and those among theirs."""
-    if isinstance(value, tuple):
-        for item in cast(Sequence[Any], value):
-            if isinstance(item, Parameterised):
-                yield item
+    items: Iterable[Any] = ()
+    if isinstance(value, Parameterised):
+        items = _parts(value)
+    elif isinstance(value, tuple):
+        items = cast(Sequence[Any], value)
+    for item in items:
+        if isinstance(item, Parameterised):
+            yield item
+        if isinstance(item, tuple | Parameterised):
             yield from nested_in(item)
-    elif isinstance(value, Parameterised):
-        yield from nested_in(tuple(_parts(value)))
 
 
 def _parts(value: Parameterised) -> Iterator[Any]:

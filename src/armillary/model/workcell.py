@@ -535,6 +535,18 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             UnknownName: There is none.
             ModelError: The bare name is not unique; qualify it.
         """
+        known = self._known_frames.get(name) if type(name) is str else None
+        if known is None:
+            known = self._frame(name)
+            self._known_frames[str(name)] = known
+        return known
+
+    @cached_property
+    def _known_frames(self) -> dict[str, FrameRef]:
+        """Return the frames that were asked for, by the names that were given."""
+        return {}
+
+    def _frame(self, name: str) -> FrameRef:
         if name == WORLD:
             return IN_WORLD
         owners = self._bare.get(str(name), ())

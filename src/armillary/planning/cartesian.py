@@ -30,7 +30,7 @@ from armillary.planning.tool_curve import (
     curve_through,
 )
 
-__all__ = ["line"]
+__all__ = ["line", "line_of"]
 
 Array = npt.NDArray[np.float64]
 Tolerance = tuple[float, float]
@@ -125,16 +125,37 @@ def line(  # noqa: PLR0913
     tool = Tool(cell, frame, relative_to, solver.joints, state, directions)
     if check is not None:
         tool.accept(check)
-    came = None if start is None else _start(solver, start)
     blends = Blend(length_of("blend", blend), None)
     if blend_deviation is not None:
         blends = blends._replace(
             deviation=length_of("blend_deviation", blend_deviation)
         )
-    curve, numbers = _curve(solver, targets, came, blends, directions)
     most = math.inf if step is None else positive_number("step=", step)
-    _check_size(curve, most)
-    follower = ToolFollower(solver, tool, curve, tolerance, most)
+    options: Any = {"tolerance": tolerance, "step": most, "check": check}
+    return line_of(solver, tool, targets, start, blends, **options)
+
+
+def line_of(
+    solver: InverseKinematics,
+    tool: Tool,
+    targets: Any,
+    start: Any,
+    blend: Blend,
+    *,
+    tolerance: Tolerance = TOLERANCE,
+    step: float = math.inf,
+    check: CollisionCheck | None = None,
+) -> CartesianPath:
+    """Return the same where the solver of the tool is known.
+
+    Raises:
+        ShapeError: As for `line`.
+        ModelError: As for `line`.
+    """
+    came = None if start is None else _start(solver, start)
+    curve, numbers = _curve(solver, targets, came, blend, tool.directions)
+    _check_size(curve, step)
+    follower = ToolFollower(solver, tool, curve, tolerance, step)
     return follower.path(came, check, numbers)
 
 

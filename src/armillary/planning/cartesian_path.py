@@ -23,7 +23,7 @@ from armillary.planning.tool_curve import LEVER, Directions, ToolCurve
 from armillary.trajectories.motion import Motion
 from armillary.trajectories.time_path import time_path
 
-__all__ = ["CartesianPath", "LineReason", "Stretch", "Tool"]
+__all__ = ["CartesianPath", "LineReason", "Stretch", "Tool", "timed_along"]
 
 Array = npt.NDArray[np.float64]
 
@@ -297,19 +297,14 @@ class CartesianPath:
             ShapeError: As for `cell.time_path`.
             ModelError: As for `cell.time_path`, or `speed` is not above 0.
         """
-        if not self.success:
-            raise StateError(f"This path has no times: {self}.")
-        edges = [0, *self.corners.tolist(), len(self.q) - 1]
-        rates = (
-            positive_number("speed", speed, most=np.inf),
-            positive_number("tool_acceleration", tool_acceleration, most=np.inf),
+        motion = timed_along(
+            self,
+            (speed, tool_acceleration),
+            velocity=velocity,
+            acceleration=acceleration,
+            jerk=jerk,
         )
-        limits: dict[str, Any] = {"velocity": velocity, "acceleration": acceleration}
-        limits["jerk"] = jerk
-        first, *others = (
-            self._timed_part(slice(a, b + 1), rates, limits) for a, b in pairwise(edges)
-        )
-        motion, state = first.then(*others), self.tool.state
+        state = self.tool.state
         return motion if state is None else motion.bound(state)
 
     def part(self, first: int, last: int) -> CartesianPath:
@@ -332,24 +327,6 @@ class CartesianPath:
             where=self.where if whole else float(self.s[last]),
         )
 
-    def _timed_part(
-        self,
-        part: slice,
-        path_rates: tuple[float, float],
-        limits: dict[str, Any],
-    ) -> Motion:
-        """Return the motion between two corners."""
-        q, s = self.q[part], self.s[part]
-        return time_path(
-            self.tool.cell,
-            q,
-            at=s,
-            **limits,
-            path_rates=path_rates,
-            intervals=max(2, -(-INTERVALS // (len(s) - 1))),
-            joints=self.tool.joints,
-        ).motion()
-
     def __repr__(self) -> str:
         return f"<CartesianPath: {self}>"
 
@@ -365,6 +342,45 @@ class CartesianPath:
             f"{self.reason.sentence}, at s = {self.where:.6g} of {self.length:.6g} m, "
             f"on the way to target {self.target}{touching}"
         )
+
+
+def timed_along(
+    path: CartesianPath, path_rates: tuple[float, float], **limits: Any
+) -> Motion:
+    """Return the motion of `CartesianPath.timed`, which begins in no certain state.
+
+    Args:
+        path: The path.
+        path_rates: The greatest speed and acceleration of the tool along it.
+        limits: `velocity`, `acceleration` and `jerk`, as there.
+
+    Raises:
+        StateError: As there.
+        ShapeError: As there.
+        ModelError: As there.
+    """
+    if not path.success:
+        raise StateError(f"This path has no times: {path}.")
+    rates = (
+        positive_number("speed", path_rates[0], most=np.inf),
+        positive_number("tool_acceleration", path_rates[1], most=np.inf),
+    )
+
+    def part(first: int, last: int) -> Motion:
+        """Return the motion between two corners."""
+        return time_path(
+            path.tool.cell,
+            path.q[first : last + 1],
+            at=path.s[first : last + 1],
+            **limits,
+            path_rates=rates,
+            intervals=max(2, -(-INTERVALS // (last - first))),
+            joints=path.tool.joints,
+        ).motion()
+
+    edges = [0, *path.corners.tolist(), len(path.q) - 1]
+    first, *others = (part(a, b) for a, b in pairwise(edges))
+    return first.then(*others) if others else first
 
 
 def least_singular_values(J: Array) -> Array:

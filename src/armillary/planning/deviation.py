@@ -79,7 +79,7 @@ from armillary.spatial.vector import (
 from armillary.trace import Program, Scalar, jvp
 from armillary.trace.functions import sqrt
 
-__all__ = ["Deviations", "ToolChain", "chain_of", "path_error"]
+__all__ = ["Deviations", "ToolChain", "are_bounded", "chain_of", "path_error"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -202,6 +202,12 @@ class ToolChain(NamedTuple):
         return Deviations(bound, bend)
 
 
+def are_bounded(cell: Workcell, state: State | None) -> bool:
+    """Return whether there may be bounds of how fast links move; see `chain_of`."""
+    now = home(cell) if state is None else bound_state(cell, state)
+    return speeds_are_known(straight_links(cell), now)
+
+
 def chain_of(
     cell: Workcell,
     ends: tuple[FrameRef, FrameRef],
@@ -218,10 +224,10 @@ def chain_of(
         state: Whose attachments and other joints count.
         box: Least and greatest positions of all joints that it is to hold for.
     """
+    if not are_bounded(cell, state):
+        return None
     moving = straight_links(cell)
     now = home(cell) if state is None else bound_state(cell, state)
-    if not speeds_are_known(moving, now):
-        return None
     chosen = list(selection_of(cell, joints).inputs)
     where = tuple((m, base.frame) for m, base in enumerate(now.tree.bases))
     key = where, ends, tuple(chosen), box[0].tobytes(), box[1].tobytes()

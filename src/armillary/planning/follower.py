@@ -35,7 +35,13 @@ from armillary.planning.cartesian_path import (
     least_singular_values,
 )
 from armillary.planning.detoured_path import MEASURED, SHORTEST, motions_along
-from armillary.planning.deviation import Deviations, ToolChain, chain_of, path_error
+from armillary.planning.deviation import (
+    Deviations,
+    ToolChain,
+    are_bounded,
+    chain_of,
+    path_error,
+)
 from armillary.planning.tool_curve import ToolCurve
 
 __all__ = ["MOST_SAMPLES", "ToolFollower"]
@@ -223,7 +229,8 @@ class ToolFollower:
         lengths, ways = self.curve.lengths, self.curve.way
         counts = np.ceil(finer * np.maximum(lengths / COARSE, ways / COARSE_TURN))
         counts = np.maximum(counts, 2.0).astype(np.int64)
-        return _divided(self.curve.start, np.arange(len(lengths)), counts)
+        parts = _Parts.of(counts)
+        return parts.between(self.curve.start), parts.interval
 
     def _until(self, end: End | None, finer: float) -> tuple[Array, Indices, Array]:
         """Return parameters, pieces and poses up to where a path ends."""
@@ -400,13 +407,13 @@ class ToolFollower:
 
     def _inserted(self, samples: Samples, counts: Indices) -> Samples:
         """Return samples with intervals divided, their joint positions found."""
-        s, piece = _divided(samples.s, samples.piece, counts)
-        first = np.concatenate([[0], np.cumsum(counts)])
-        q = np.empty((len(s), samples.q.shape[1]))
-        near = _cubic(samples, self.curve.sharp, counts)
-        is_new = np.ones(len(s), np.bool_)
-        is_new[first] = False
-        q[first] = samples.q
+        parts = _Parts.of(counts)
+        s, piece = parts.between(samples.s), samples.piece[parts.interval]
+        near = _cubic(samples, self.curve.sharp, parts)
+        is_new = parts.share != 0.0
+        is_known = np.append(~is_new, True)
+        q = np.empty_like(near)
+        q[is_known] = samples.q
         rows = np.flatnonzero(is_new)
         X = self.curve.points(s[rows], piece[rows]).pose
         local = self.solver.numeric.local(self._query(X)._replace(near=near[rows]))
@@ -424,6 +431,8 @@ class ToolFollower:
 
     def _chain(self, q: Array) -> ToolChain | None:
         """Return what bounds deviations, None where nothing does."""
+        if not self._has_bounds:
+            return None
         lower, upper, inputs = self._ranges
         low, high = lower.copy(), upper.copy()
         if len(q):
@@ -444,6 +453,11 @@ class ToolFollower:
             known = chain if chain is not None and chain.is_known else None
             self._chains[key] = known
         return self._chains[key]
+
+    @cached_property
+    def _has_bounds(self) -> bool:
+        """Return whether there may be bounds of how the joints move the tool."""
+        return are_bounded(self.tool.cell, self.tool.state)
 
     @cached_property
     def _chains(self) -> dict[tuple[bytes, bytes], ToolChain | None]:
@@ -494,8 +508,8 @@ class ToolFollower:
         """Return deviations at instants between samples, where no bound is known."""
         s, q, piece = samples
         t = (np.arange(MEASURED + 1) / MEASURED)[:, None]
-        Q = q[:-1, None] + t * np.diff(q, axis=0)[:, None]
-        S = s[:-1, None] + t[:, 0] * np.diff(s)[:, None]
+        Q = q[:-1, None] + t * (q[1:] - q[:-1])[:, None]
+        S = s[:-1, None] + t[:, 0] * (s[1:] - s[:-1])[:, None]
         at = self.curve.points(S.ravel(), np.repeat(piece, MEASURED + 1)).pose
         X = self.solver.numeric.problem.fk(Q.reshape(-1, q.shape[1]))[:, 0]
         apart = np.linalg.norm(X[:, :3, 3] - at[:, :3, 3], axis=1)
@@ -549,27 +563,36 @@ class ToolFollower:
         return k, float(where), pairs
 
 
-def _divided(s: Array, piece: Indices, counts: Indices) -> tuple[Array, Indices]:
-    """Return parameters with intervals divided in equal parts, and their pieces.
+class _Parts(NamedTuple):
+    """Equal parts in which intervals are divided, in order.
 
-    Args:
-        s: Parameters, shape (k,).
-        piece: Of each interval, shape (k - 1,).
-        counts: In how many parts each is divided, shape (k - 1,).
+    Attributes:
+        interval: The interval of each, shape (m,).
+        share: What share of it is before, from 0 on, shape (m,).
     """
-    parts = _parts(counts)
-    inner = np.repeat(s[:-1], counts) + parts * np.repeat(np.diff(s), counts)
-    return np.append(inner, s[-1]), np.repeat(piece, counts)
+
+    interval: Indices
+    share: Array
+
+    @classmethod
+    def of(cls, counts: Indices) -> _Parts:
+        """Return the parts of intervals.
+
+        counts: In how many parts each is divided, shape (k,).
+        """
+        interval = np.repeat(np.arange(len(counts)), counts)
+        first = (np.cumsum(counts) - counts)[interval]
+        return cls(interval, (np.arange(len(interval)) - first) / counts[interval])
+
+    def between(self, s: Array) -> Array:
+        """Return parameters where parts begin, and the last: (k + 1,) to (m + 1,)."""
+        at = np.empty(len(self.share) + 1)
+        at[:-1] = s[:-1][self.interval] + self.share * (s[1:] - s[:-1])[self.interval]
+        at[-1] = s[-1]
+        return at
 
 
-def _parts(counts: Indices) -> Array:
-    """Return i / n for i < n, for each n of some counts after another."""
-    first = np.repeat(np.cumsum(counts) - counts, counts)
-    of = np.repeat(counts, counts)
-    return np.asarray((np.arange(len(of)) - first) / of, np.float64)
-
-
-def _cubic(samples: Samples, sharp: npt.NDArray[np.bool_], counts: Indices) -> Array:
+def _cubic(samples: Samples, sharp: npt.NDArray[np.bool_], parts: _Parts) -> Array:
     """Return joint positions of divided intervals, on cubics through the samples.
 
     The slope at a sample is that of the parabola through it and its neighbours, at ends
@@ -578,26 +601,25 @@ def _cubic(samples: Samples, sharp: npt.NDArray[np.bool_], counts: Indices) -> A
     Args:
         samples: What is divided.
         sharp: Which pieces end at a corner.
-        counts: In how many parts each interval is divided.
+        parts: In which intervals are divided.
     """
     s, q, piece = samples
-    h = np.diff(s)[:, None]
-    d = np.diff(q, axis=0) / h
+    h = (s[1:] - s[:-1])[:, None]
+    d = (q[1:] - q[:-1]) / h
     left, right = d.copy(), d.copy()  # slopes at both ends of each interval
     if len(d) > 1:
         inner = (h[1:] * d[:-1] + h[:-1] * d[1:]) / (h[1:] + h[:-1])
-        bends = sharp[piece[:-1]] & (np.diff(piece) > 0)
-        left[1:] = np.where(bends[:, None], d[1:], inner)
-        right[:-1] = np.where(bends[:, None], d[:-1], inner)
+        left[1:] = right[:-1] = inner
+        bends = sharp[piece[:-1]] & (piece[1:] > piece[:-1])
+        if bends.any():
+            left[1:][bends], right[:-1][bends] = d[1:][bends], d[:-1][bends]
         # A free end has the slope of the parabola of its own side.
-        alone = np.concatenate([[True], bends])
+        alone = np.append(True, bends)
         left[alone] = 1.5 * d[alone] - 0.5 * right[alone]
-        alone = np.concatenate([bends, [True]])
+        alone = np.append(bends, True)
         right[alone] = 1.5 * d[alone] - 0.5 * left[alone]
-    t = _parts(counts)[:, None]
-    a, b, u, v = (
-        np.repeat(each, counts, axis=0) for each in (q[:-1], q[1:], left * h, right * h)
-    )
+    t, at = parts.share[:, None], parts.interval
+    a, b, u, v = (each[at] for each in (q[:-1], q[1:], left * h, right * h))
     way = b - a
     # Beyond a jump nothing is between both: what is before it goes on.
     leap = np.abs(way).max(axis=1, initial=0.0) > LEAP

@@ -40,7 +40,6 @@ from armillary.spatial.vector import (
     Rows,
     Vector3,
     multiply,
-    rows,
     three,
     transpose,
 )
@@ -124,6 +123,8 @@ class _Piece(NamedTuple):
 
     def from_to(self, first: float, last: float) -> _Piece:
         """Return a part of a segment."""
+        if first == 0.0 and last == self.length:
+            return self
         position, circle = self.position.copy(), self.circle.copy()
         position[0] += first * position[1]
         c, s = math.cos(circle[6] * first), math.sin(circle[6] * first)
@@ -218,6 +219,8 @@ class ToolCurve:
     @cached_property
     def way(self) -> Array:
         """Return how far the tool turns on each piece at most, shape (m,) [rad]."""
+        if not self.turning[:, 2:].any():
+            return np.linalg.norm(self.turning[:, 1], axis=1) * self.lengths
         rates = _control_points(_derivative(self.turning), self.lengths)
         return np.linalg.norm(rates, axis=2).max(axis=1) * self.lengths
 
@@ -298,7 +301,8 @@ def _exp(v: Array) -> Array:
 
 def _log(R: Array) -> Array:
     """Return the vector of a rotation, shape (3,)."""
-    return np.array(so3.log(rows(R)), dtype=np.float64)
+    x, y, z = R.tolist()
+    return np.array(so3.log((three(x), three(y), three(z))), dtype=np.float64)
 
 
 # Segments
@@ -328,8 +332,9 @@ def curve_through(
     pieces: list[_Piece] = []
     pose = first
     for k, (segment, name) in enumerate(zip(segments, names, strict=True)):
+        if pieces:
+            pose = _end_of(pieces[-1])
         pieces.append(_piece_of(pose, segment, name, k, directions))
-        pose = _end_of(pieces[-1])
     radii = _radii(pieces, segments, names, blend)
     return _joined(pieces, radii)
 
@@ -615,6 +620,9 @@ def _bounds(
 
     def greatest(coefficients: Array) -> list[Array]:
         """Return bounds of the first three derivatives."""
+        if not coefficients[:, 2:].any():  # of straight lines, and steady turns
+            none = np.zeros(len(lengths))
+            return [np.linalg.norm(coefficients[:, 1], axis=1), none, none]
         sizes: list[Array] = []
         for _ in range(3):
             coefficients = _derivative(coefficients)

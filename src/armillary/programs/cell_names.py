@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Final
 
 from armillary.errors import ArmillaryError
@@ -17,8 +18,14 @@ FRAMES: Final = "frame", "relative_to", "by", "onto", "on"
 
 def frames_of(step: AnyStep) -> list[str]:
     """Return the frames that a step names."""
-    names = (getattr(step, field, "") for field in FRAMES)
-    return [name for name in names if name]
+    fields = _frame_fields(type(step))
+    return [name for field in fields if (name := getattr(step, field))]
+
+
+@cache
+def _frame_fields(kind: type[AnyStep]) -> tuple[str, ...]:
+    """Return the fields of a kind of steps that name frames."""
+    return tuple(field for field in FRAMES if hasattr(kind, field))
 
 
 def check_names(cell: Workcell, program: Program) -> None:

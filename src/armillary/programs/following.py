@@ -128,8 +128,8 @@ class Mover(NamedTuple):
 
 def rests(values: JointValues) -> bool:
     """Return whether joints neither move nor begin to."""
-    return bool(
-        (np.abs(values.qd) <= STILL).all() and (np.abs(values.qdd) <= 1e-4).all()
+    return all(-STILL <= rate <= STILL for rate in values.qd.tolist()) and all(
+        -1e-4 <= bend <= 1e-4 for bend in values.qdd.tolist()
     )
 
 
@@ -244,7 +244,7 @@ def _quickest(
 def _quintics(values: JointValues, ends: JointValues, durations: Array) -> JointValues:
     """Return samples of polynomials of degree 5 between ends, shape (k, SAMPLES, n)."""
     T = durations[:, None]
-    q, qd, qdd = (np.broadcast_to(part, ends.q.shape) for part in values)
+    q, qd, qdd = values
     # The same as `hermite_coefficients`, of many durations at once.
     parts = np.stack([ends.q - q, T * qd, T * ends.qd, T * T * qdd, T * T * ends.qdd])
     each = T[:, None]
@@ -252,7 +252,7 @@ def _quintics(values: JointValues, ends: JointValues, durations: Array) -> Joint
         np.einsum("sj,jkn->ksn", rows, parts) / each**order
         for order, rows in enumerate(BASES)
     )
-    return JointValues(q[:, None] + ways, rates, bends)
+    return JointValues(q + ways, rates, bends)
 
 
 class FollowedWay:

@@ -18,7 +18,8 @@ from armillary.ik.reason import Reason
 from armillary.kinematics.postures import in_posture
 from armillary.model.fields import kept
 from armillary.model.mount import WORLD
-from armillary.planning.cartesian import line
+from armillary.planning.cartesian import line_of
+from armillary.planning.cartesian_path import Tool, timed_along
 from armillary.planning.planner import planner
 from armillary.planning.tool_curve import Blend, ToolCurve, curve_through
 from armillary.programs.ending import Impossible, RunReason
@@ -26,7 +27,7 @@ from armillary.programs.following import FollowedWay, Mover, meet, rests, stop_a
 from armillary.programs.steps import PTP, JointMotion, Linear, Planned
 from armillary.programs.tracks import Move, Track
 from armillary.programs.world import RunLimits, World
-from armillary.spatial.pose import Pose
+from armillary.spatial.pose import Pose, pose_of_matrix
 from armillary.trajectories.motion import Motion
 from armillary.trajectories.straight import straight_motion
 from armillary.trajectories.time_path import time_path
@@ -249,26 +250,24 @@ class Moves:
         mover = self.mover(track, "", step.acceleration)
         segments, frame = step.to, step.relative_to
         _, joints = world.chain(frame)
-        if world.carries(step.frame, frame) or joints.isdisjoint(track.joints.tolist()):
+        if joints.isdisjoint(track.joints.tolist()) or world.carries(step.frame, frame):
             # It stands still: one solver in the world serves wherever it is.
-            X = Pose.from_matrix(world.pose(frame))
+            X = pose_of_matrix(world.pose(frame))
             segments, frame = tuple(each.placed(X) for each in segments), WORLD
-        path = line(
-            world.cell,
-            step.frame,
+        solver = world.solver(step.frame, track, frame)
+        path = line_of(
+            solver,
+            Tool(world.cell, step.frame, frame, solver.joints, world.now()),
             [segment.as_given for segment in segments],
-            start=q,
-            blend=step.blend,
-            relative_to=frame,
-            joints=world.names(track),
-            state=world.now(),
+            q,
+            Blend(step.blend, None),
         )
         if not path.success:
             reason = RunReason(int(path.reason))
             raise Impossible(reason, str(path))
-        motion = path.timed(
-            speed=step.speed or math.inf,
-            tool_acceleration=step.tool_acceleration or math.inf,
+        motion = timed_along(
+            path,
+            (step.speed or math.inf, step.tool_acceleration or math.inf),
             velocity=(mover.velocity[0], mover.velocity[1]),
             acceleration=(mover.acceleration[0], mover.acceleration[1]),
         )

@@ -14,7 +14,7 @@ from armillary.programs.ending import Impossible, RunReason
 from armillary.programs.sensors import distance_to_part
 from armillary.programs.steps import Appear, Grip, Leave, Release
 from armillary.programs.world import World, absent_pose
-from armillary.spatial.pose import Pose
+from armillary.spatial.pose import pose_of_matrix
 
 __all__ = ["PartStep", "part_moved"]
 
@@ -130,5 +130,6 @@ def _attached(world: World, part: str, to: str, X: Array) -> State:
 
     X: The pose of the part's base in the world, shape (4, 4).
     """
-    pose = Pose.from_matrix(np.linalg.solve(world.pose(to), X)).normalised()
+    offset = np.asarray(np.linalg.solve(world.pose(to), X), np.float64)
+    pose = pose_of_matrix(offset).normalised()
     return world.now().attach(part, to=to, pose=pose, replace=True)

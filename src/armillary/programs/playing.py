@@ -105,16 +105,15 @@ def _beyond(recording: Recording, rate: float) -> Iterator[ChartMark]:
     cell = recording.cell
     times = sample_times(max(recording.duration, SHORTEST), rate)
     values = recording.at(times)
-    lower, upper = cell.limits
-    most = np.asarray(cell.velocity_limits)
+    of_run = (
+        ("position", values.q, *cell.limits),
+        ("rate", values.qd, *recording.velocity),
+    )
     for k, name in enumerate(cell.joint_names):
-        q, qd = values.q[:, k], np.abs(values.qd[:, k])
-        for what, excess, limit in (
-            ("position", np.maximum(lower[k] - q, q - upper[k]), 1.0),
-            ("rate", qd - most[k], max(float(most[k]), 1.0)),
-        ):
+        for what, found, lower, upper in of_run:
+            excess = np.maximum(lower[k] - found[:, k], found[:, k] - upper[k])
             at = int(np.argmax(excess))
-            if excess[at] > BEYOND * limit:
+            if excess[at] > BEYOND * max(abs(float(found[at, k])), 1.0):
                 text = (
                     f"the {what} of {quote(name)} is {excess[at]:.4g} beyond its limit"
                 )

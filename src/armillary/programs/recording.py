@@ -45,6 +45,8 @@ class Recording:
         duration: How long it is [s].
         events: Changes of attachments and bases, the start among them.
         tracks: The motions of joints.
+        velocity: Least and greatest rates of the joints, shape (2, N), as the run had
+            them.
         options: What collision checks are made with.
         obstacles: What stands around the cell in these.
     """
@@ -52,6 +54,7 @@ class Recording:
     duration: float
     events: tuple[Event, ...]
     tracks: tuple[Track, ...]
+    velocity: Array
     options: CheckOptions
     obstacles: Any = None
 

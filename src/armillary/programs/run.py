@@ -249,7 +249,12 @@ class _Run:
         obstacles = None if check is None else check.obstacles
         tracks = tuple(world.tracks.values())
         return Recording(
-            world.time, tuple(self.events), tracks, self.options, obstacles
+            world.time,
+            tuple(self.events),
+            tracks,
+            self.limits.velocity,
+            self.options,
+            obstacles,
         )
 
     def _go_on(self) -> None:

@@ -114,6 +114,7 @@ class SensorWatch:
         # some shapes, and of all.
         self._known: dict[tuple[str, ...], tuple[Hashable, float, float]] = {}
         self._whole: tuple[Hashable, float, float] = None, math.inf, -math.inf
+        self._inverted = np.zeros((4, 4)), np.zeros((4, 4))
         parts = [world.part(part) for part in sensor.parts] or movable_parts(world)
         shape = sensor.shape
         self._reach = reach_of(shape)
@@ -162,10 +163,16 @@ class SensorWatch:
         if not shapes:
             return found
         q = world.samples(times, self._name, *(seen.name for seen in shapes))
-        X_W = np.linalg.inv(world.poses_at(self._frame, q))
+        X_W = self._inverse_of(world.poses_at(self._frame, q))
         for k, seen in enumerate(shapes):
             found[:, k] = seen.distance(X_W @ world.poses_at(seen.at, q))
         return found
+
+    def _inverse_of(self, X: Array) -> Array:
+        """Return inverse poses of the sensor; those of one that stands are kept."""
+        if X is not self._inverted[0]:
+            self._inverted = X, np.asarray(np.linalg.inv(X), np.float64)
+        return self._inverted[1]
 
     def next_change(self, is_on: bool, until: float) -> float:
         """Return when the sensor changes, infinite where it does not before an instant.
@@ -202,19 +209,18 @@ class SensorWatch:
             The instant, and until when it was searched for [s]; both may be infinite.
         """
         world = self._world
-        names = tuple(sorted(seen.name for seen in shapes))
-        carriers, joints = world.chain(self._name, *names)
+        names = tuple(sorted([seen.name for seen in shapes]))
+        _, joints = world.chain(self._name, *names)
         tracks = [
             track
             for track in world.tracks.values()
-            if track.moves(world.time) and not joints.isdisjoint(track.joints.tolist())
+            if track.moves(world.time) and not joints.isdisjoint(track.places)
         ]
         if not names or not tracks:
             return math.inf, math.inf
         # What was found stays true while nothing else moves or carries them.
-        pieces = tuple((each.name, len(each.pieces), each.end) for each in tracks)
-        placed = tuple(p for p in world.state.placements if p.manipulator in carriers)
-        key = is_on, pieces, placed
+        pieces = tuple([(each.name, len(each.pieces), each.end) for each in tracks])
+        key = is_on, pieces, world.placed(self._name, *names)
         known, change, searched = self._known.get(names, (None, math.inf, -math.inf))
         if known != key or change <= world.time:  # or it has happened
             change, searched = math.inf, -math.inf

@@ -204,14 +204,15 @@ class Timeline:
         """Return the spans that decide the duration, from the first to the last one.
 
         Each begins when the one before it ends, in the same task or in the one that it
-        waited for: if any took less time, the whole would.
+        waited for: if any took less time, the whole would. Of a run that failed, the
+        last one is the step that failed, or the last one that its task began.
         """
         if not self.spans:
             return ()
         by_task: dict[str, list[int]] = {}
         for k, span in enumerate(self.spans):
             by_task.setdefault(span.task, []).append(k)
-        k = max(range(len(self.spans)), key=lambda k: (self.spans[k].end, -k))
+        k = self._last_span
         path: list[int] = []
         while True:
             span = self.spans[k]
@@ -224,6 +225,21 @@ class Timeline:
             else:
                 k = span.cause
         return tuple(self.spans[k] for k in reversed(path))
+
+    @property
+    def _last_span(self) -> int:
+        """Return the number of the span that ends the run."""
+        numbers, failure = range(len(self.spans)), self.failure
+        if failure is not None:
+            # What other tasks did then was cut off, and has not ended the run.
+            at = [k for k in numbers if self.spans[k].place == failure.step]
+            of_task = f"{failure.task}["
+            own = [k for k in numbers if self.spans[k].place.startswith(of_task)]
+            if at and self.spans[at[-1]].end >= failure.time:
+                return at[-1]
+            if own:
+                return own[-1]
+        return max(numbers, key=lambda k: (self.spans[k].end, -k))
 
     @property
     def use(self) -> dict[str, float]:

@@ -6,6 +6,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -113,17 +114,20 @@ class Track:
         joints: Places of the joints in q, shape (n,).
         rest: Their positions before the first motion [m or rad], shape (n,).
         pieces: Their motions, in order of time.
+        changes: How many times they changed.
     """
 
     name: str
     joints: npt.NDArray[np.int64]
     rest: Array
     pieces: list[TrackPiece] = field(default_factory=list[TrackPiece])
+    changes: int = 0
     _last: tuple[float, JointValues] | None = None
 
     def add(self, start: float, motion: Motion, to: Array | None = None) -> None:
         """Let a motion begin, which interrupts the one before."""
         self._last = None
+        self.changes += 1
         if self.pieces and self.pieces[-1].end > start:
             self.pieces[-1] = self.pieces[-1]._replace(end=start)
         self.pieces.append(TrackPiece(start, start + motion.duration, motion, to))
@@ -131,6 +135,7 @@ class Track:
     def stop(self, time: float) -> None:
         """Let joints rest at once where they are."""
         self._last = None
+        self.changes += 1
         self.pieces[-1] = self.pieces[-1]._replace(end=time)
 
     @property
@@ -153,15 +158,25 @@ class Track:
         if k < 0:
             return self._resting(self.rest)
         piece = self.pieces[k]
-        if time > piece.end or (time == piece.end and self._stops(piece)):
+        if time > piece.end:
             return self._resting(piece.last)
         # Rounding must not lead beyond its end, where a motion rests.
         since = min(float(time - piece.start), piece.motion.duration)
         found = piece.motion.at(since)
+        if time == piece.end and piece.is_whole and _is_still(found.qd):
+            return self._resting(found.q if piece.to is None else piece.to)
         return JointValues(found.q, found.qd, found.qdd)
 
     def samples(self, times: Array) -> JointValues:
         """Return the same for instants that ascend, shape (k,)."""
+        if len(times) == 1:
+            (time,) = times.tolist()
+            last = self._last
+            values = last[1] if last and last[0] == time else self._at(time)
+            return JointValues(*(part[None] for part in values))
+        within = self._within_one(times)
+        if within is not None:
+            return within
         n = len(self.joints)
         q, qd, qdd = (np.zeros((len(times), n)) for _ in range(3))
         q[:] = self.rest
@@ -184,6 +199,20 @@ class Track:
             if c > b:
                 q[b:c] = piece.last
         return JointValues(q, qd, qdd)
+
+    def _within_one(self, times: Array) -> JointValues | None:
+        """Return the same where all instants are in one motion, else None."""
+        if not len(times) or not self.pieces:
+            return None
+        first, last = float(times[0]), float(times[-1])
+        k = bisect_right(self.pieces, first, key=_start_of) - 1
+        if k < 0 or last > self.pieces[k].end:
+            return None
+        if k + 1 < len(self.pieces) and last >= self.pieces[k + 1].start:
+            return None
+        piece = self.pieces[k]
+        found = piece.motion.at(np.minimum(times - piece.start, piece.motion.duration))
+        return JointValues(found.q, found.qd, found.qdd)
 
     def motion(self, duration: float, start: State) -> Motion:
         """Return all motions and rests as one.
@@ -223,6 +252,11 @@ class Track:
             piece=np.arange(len(laws)),
         )
 
+    @cached_property
+    def places(self) -> list[int]:
+        """Return the places of the joints in q."""
+        return self.joints.tolist()
+
     def moves(self, time: float) -> bool:
         """Return whether joints move at an instant or later, as is known by then."""
         return self.end > time
@@ -256,10 +290,9 @@ class Track:
         still = np.zeros(len(q))
         return JointValues(np.asarray(q), still, still)
 
-    @staticmethod
-    def _stops(piece: TrackPiece) -> bool:
-        """Return whether a motion is at rest where it ends."""
-        return piece.is_whole and bool((np.abs(piece.motion.qd[-1]) < STILL).all())
+
+def _is_still(qd: Array) -> bool:
+    return all(-STILL < rate < STILL for rate in qd.tolist())
 
 
 def _start_of(piece: TrackPiece) -> float:

@@ -17,6 +17,7 @@ from armillary.kinematics.moving_links import moving_links
 from armillary.kinematics.placement import Placement
 from armillary.kinematics.questions import fk
 from armillary.kinematics.state import State
+from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
 from armillary.model.mount import WORLD
 from armillary.model.workcell import Workcell
@@ -24,6 +25,7 @@ from armillary.programs.ending import Impossible, RunReason
 from armillary.programs.tracks import JointValues, Track, values_at
 from armillary.spatial.pose import Pose
 from armillary.trajectories.limits import acceleration_limits, velocity_limits
+from armillary.trajectories.motion import Motion
 
 __all__ = ["World", "absent_pose"]
 
@@ -51,6 +53,20 @@ class _Carrier(NamedTuple):
     kernel: AnyKernel | None
     offset: Array
     names: set[str]
+
+
+class _Chain(NamedTuple):
+    """What carries frames.
+
+    Attributes:
+        ends: The manipulators, and the joints that move them.
+        placed: Where states place bases of these.
+        others: Places of these joints apart from those of a track, by its name.
+    """
+
+    ends: tuple[set[str], set[int]]
+    placed: tuple[Placement, ...]
+    others: dict[str, list[int]]
 
 
 class World:
@@ -93,7 +109,9 @@ class World:
         self._kernels: dict[Hashable, AnyKernel] = {}
         self._solvers: dict[Hashable, InverseKinematics] = {}
         self._now = (0.0, b"", state)
-        self._chains: dict[tuple[str, ...], tuple[set[str], set[int]]] = {}
+        self._values = (-1.0, 0), values_at([], state.q, 0.0)
+        self._chains: dict[tuple[str, ...], _Chain] = {}
+        self._coupled: dict[str, list[int]] = {}
         self.gripped: dict[str, str] = {}
         self.absent = set(absent)
         places = {part: absent_pose(self.cell, part) for part in sorted(self.absent)}
@@ -102,8 +120,19 @@ class World:
         self.changes: list[tuple[float, State]] = [(0.0, self.state)]
 
     def values(self, time: float) -> JointValues:
-        """Return positions, rates and accelerations of all joints, shape (N,)."""
-        return values_at(list(self.tracks.values()), self.changes[0][1].q, time)
+        """Return positions, rates and accelerations of all joints, shape (N,).
+
+        Arrays are read-only. The values of the last instant are kept.
+        """
+        tracks = self.tracks.values()
+        key = time, sum([track.changes for track in tracks])
+        known, values = self._values
+        if known != key:
+            values = values_at(list(tracks), self.changes[0][1].q, time)
+            for part in values:
+                part.flags.writeable = False
+            self._values = key, values
+        return values
 
     def names(self, track: Track) -> list[str]:
         """Return the names of the joints of a track."""
@@ -134,7 +163,7 @@ class World:
         self._chains = {
             frames: chain
             for frames, chain in self._chains.items()
-            if changed.isdisjoint(chain[0])
+            if changed.isdisjoint(chain.ends[0])
         }
         self._carriers = {
             at: carrier
@@ -151,13 +180,21 @@ class World:
 
     def chain(self, *frames: str) -> tuple[set[str], set[int]]:
         """Return the manipulators that carry frames, and the joints that move them."""
+        return self._known_chain(frames).ends
+
+    def placed(self, *frames: str) -> tuple[Placement, ...]:
+        """Return where states place the bases of manipulators that carry frames."""
+        return self._known_chain(frames).placed
+
+    def _known_chain(self, frames: tuple[str, ...]) -> _Chain:
         known = self._chains.get(frames)
         if known is None:
             known = self._chains[frames] = self._chain(frames)
         return known
 
-    def _chain(self, frames: tuple[str, ...]) -> tuple[set[str], set[int]]:
+    def _chain(self, frames: tuple[str, ...]) -> _Chain:
         cell, bases = self.cell, self.state.tree.bases
+        looped = kept(cell, "ends of loops by manipulators", lambda: _looped(cell))
         names: set[str] = set()
         waiting = [cell.qualified(frame) for frame in frames if frame != WORLD]
         while waiting:
@@ -168,17 +205,17 @@ class World:
             on = bases[cell.number(name)].on
             if on != WORLD:
                 waiting.append(on)
-            for loop in cell.loops:  # what closes a loop with it moves it, too
-                if name in {end.partition("/")[0] for end in (loop.a, loop.b)}:
-                    waiting += [loop.a, loop.b]
+            waiting += looped.get(name, ())
         numbers = {cell.number(name) for name in names}
-        return names, {k for k, owner in enumerate(self._owners) if owner in numbers}
+        joints = {k for k, owner in enumerate(self._owners) if owner in numbers}
+        placed = tuple(p for p in self.state.placements if p.manipulator in names)
+        return _Chain((names, joints), placed, {})
 
     def is_tool(self, frame: str) -> bool:
         """Return whether the joints of a task move a frame."""
         _, joints = self.chain(frame)
         return any(
-            name in self.tasks and not joints.isdisjoint(track.joints.tolist())
+            name in self.tasks and not joints.isdisjoint(track.places)
             for name, track in self.tracks.items()
         )
 
@@ -197,7 +234,7 @@ class World:
             return False
         _, joints = self.chain(frame)
         return any(
-            track.moves(self.time) and not joints.isdisjoint(track.joints.tolist())
+            track.moves(self.time) and not joints.isdisjoint(track.places)
             for track in self.tracks.values()
             if track is not but
         )
@@ -210,7 +247,7 @@ class World:
         if frame == WORLD:
             return np.broadcast_to(np.eye(4), (len(times), 4, 4))
         X = self.poses_at(self.cell.frame(frame), self.samples(times, frame))
-        return np.broadcast_to(X, (len(times), 4, 4))
+        return X if X.ndim > 2 else np.broadcast_to(X, (len(times), 4, 4))
 
     def samples(self, times: Array, *frames: str) -> Array:
         """Return the positions of joints that move frames, at instants, shape (k, N).
@@ -222,7 +259,7 @@ class World:
         q = np.tile(self.changes[0][1].q, (len(times), 1))
         _, joints = self.chain(*frames)
         for track in self.tracks.values():
-            if track.pieces and not joints.isdisjoint(track.joints.tolist()):
+            if track.pieces and not joints.isdisjoint(track.places):
                 q[:, track.joints] = track.samples(times).q
         return q
 
@@ -264,7 +301,7 @@ class World:
         names, _ = self.chain(WORLD if at.link < 0 else tree.name(at.link))
         if link >= 0:
             name = tree.name(link)
-            key = name, self._placed(self.chain(name)[0])
+            key = name, self.placed(name)
             kernel = self._kernels.get(key)
             if kernel is None:
                 kernel = fk(self.cell, name, relative_to=WORLD, state=self.state)
@@ -293,47 +330,56 @@ class World:
             frames: The frames.
             but: The track, if there is one.
         """
-        names, joints = self.chain(*frames)
-        others = sorted(joints - set(but.joints.tolist() if but else ()))
-        return self._placed(names), self.values(self.time).q[others].tobytes()
-
-    def _placed(self, names: set[str]) -> tuple[Placement, ...]:
-        """Return where bases of manipulators are, as far as states place them."""
-        return tuple(p for p in self.state.placements if p.manipulator in names)
+        chain = self._known_chain(frames)
+        track = but.name if but else ""
+        others = chain.others.get(track)
+        if others is None:
+            own = but.places if but else ()
+            others = chain.others[track] = sorted(chain.ends[1].difference(own))
+        where = self.values(self.time).q[others].tobytes() if others else b""
+        return chain.placed, where
 
     def ways(self, *frames: str, but: Track | None) -> Hashable:
         """Return what decides how frames move from now on, likewise."""
         _, joints = self.chain(*frames)
         moving = [
-            (
-                piece.start,
-                piece.end,
-                piece.motion.law.tobytes(),
-                piece.motion.curve.tobytes(),
-            )
+            (piece.start, piece.end, *_numbers_of(piece.motion))
             for each in self.tracks.values()
-            if each is not but and not joints.isdisjoint(each.joints.tolist())
+            if each is not but and not joints.isdisjoint(each.places)
             for piece in each.pieces
             if piece.end > self.time
         ]
         return self.surroundings(*frames, but=but), *moving
 
-    def solver(self, frame: str, track: Track) -> InverseKinematics:
-        """Return the solver of poses of a frame in the world by the joints of a task.
+    def solver(
+        self, frame: str, track: Track, relative_to: str = WORLD
+    ) -> InverseKinematics:
+        """Return the solver of poses of a frame by the joints of a task.
+
+        Args:
+            frame: The frame.
+            track: The motions of the task.
+            relative_to: In what poses are given.
 
         Raises:
             ModelError: The joints do not move the frame.
             UnknownName: It does not exist.
         """
-        coupled = self.cell.limit_rows.others(tuple(track.joints.tolist()))
+        coupled = self._coupled.get(track.name)
+        if coupled is None:
+            coupled = list(self.cell.limit_rows.others(track.joints.tolist()))
+            self._coupled[track.name] = coupled
         key = (
-            *(frame, track.name, self.surroundings(frame, but=track)),
-            self.values(self.time).q[list(coupled)].tobytes(),
+            *(frame, relative_to, track.name),
+            self.surroundings(frame, relative_to, but=track),
+            self.values(self.time).q[coupled].tobytes() if coupled else b"",
         )
         solver = self._solvers.get(key)
         if solver is None:
             names, state = self.names(track), self.now()
-            solver = solver_of(self.cell, frame, joints=names, state=state)
+            solver = solver_of(
+                self.cell, frame, relative_to=relative_to, joints=names, state=state
+            )
             self._solvers[key] = solver
         return solver
 
@@ -418,6 +464,22 @@ class RunLimits:
                 is_needed=True,
             )
         return self._accelerations[key]
+
+
+def _numbers_of(motion: Motion) -> tuple[bytes, bytes]:
+    """Return what decides a motion; bytes that are kept are hashed only once."""
+    return kept(
+        motion, "numbers", lambda: (motion.law.tobytes(), motion.curve.tobytes())
+    )
+
+
+def _looped(cell: Workcell) -> dict[str, list[str]]:
+    """Return what closes loops with each manipulator, and so moves it, too."""
+    looped: dict[str, list[str]] = {}
+    for loop in cell.loops:
+        for end in (loop.a, loop.b):
+            looped.setdefault(end.partition("/")[0], []).extend((loop.a, loop.b))
+    return looped
 
 
 def _positive(name: str, value: Any) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Final, overload
 
@@ -111,6 +112,10 @@ class Pose(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
             ShapeError: The shape differs, or an entry is not a number.
             ModelError: It is not finite, sheared, scaled or reflected.
         """
+        if type(matrix) is np.ndarray and matrix.dtype == np.float64:
+            pose = _plain_pose(matrix, tolerance)
+            if pose is not None:
+                return pose
         try:
             array = np.asarray(matrix, dtype=object)
         except ValueError as error:
@@ -259,6 +264,12 @@ def pose_of_entries(entries: Sequence[Number]) -> Pose:
     return Pose(((a, b, c), (d, e, f), (g, h, i)), (x, y, z))
 
 
+def pose_of_matrix(matrix: npt.NDArray[np.float64]) -> Pose:
+    """Return the pose of a matrix of floats, shape (4, 4), not checked."""
+    (a, b, c, x), (d, e, f, y), (g, h, i, z), _ = matrix.tolist()
+    return Pose(((a, b, c), (d, e, f), (g, h, i)), (x, y, z))
+
+
 def matrices_of(poses: Sequence[Pose]) -> npt.NDArray[np.float64]:
     """Return the matrices of poses of floats, shape (n, 4, 4)."""
     # One flat list of numbers becomes an array sooner than nested ones.
@@ -268,6 +279,20 @@ def matrices_of(poses: Sequence[Pose]) -> npt.NDArray[np.float64]:
         x, y, z = X.position
         flat += (a, b, c, x, d, e, f, y, g, h, i, z, 0.0, 0.0, 0.0, 1.0)
     return np.fromiter(flat, np.float64, len(flat)).reshape(-1, 4, 4)
+
+
+def _plain_pose(matrix: Any, tolerance: float) -> Pose | None:
+    """Return the pose of a matrix of floats; None where it is not surely one."""
+    if matrix.shape != (4, 4):
+        return None
+    pose = pose_of_matrix(matrix)
+    is_pose = (
+        matrix[3].tolist() == [0.0, 0.0, 0.0, 1.0]
+        and all(map(math.isfinite, pose.entries))
+        and rot.orthonormality_error(pose.rotation) <= tolerance
+        and rot.is_proper(pose.rotation)
+    )
+    return pose if is_pose else None
 
 
 def _check(pose: Pose, last: list[Number], tolerance: float) -> None:

@@ -14,19 +14,16 @@ from armillary.spatial.quaternion import (
     rows_from_unit_quaternion,
 )
 from armillary.spatial.vector import (
-    EYE,
     Number,
     Rows,
     Vector3,
     determinant,
     dot,
     largest,
-    multiply,
     rows,
     scale,
     sine_cosine,
     snap_rows,
-    transpose,
     unit,
 )
 from armillary.trace.functions import atan2, cos, select, sin, sqrt
@@ -194,8 +191,9 @@ def quaternion_log(q: Quaternion) -> Vector3:
 
 def orthonormality_error(m: Rows) -> Number:
     """Return the largest entry of |m m' - 1|."""
-    product = multiply(m, transpose(m))
-    return largest(product[i][j] - EYE[i][j] for i in range(3) for j in range(3))
+    x, y, z = m
+    squares = dot(x, x) - 1.0, dot(y, y) - 1.0, dot(z, z) - 1.0
+    return largest((*squares, dot(x, y), dot(x, z), dot(y, z)))
 
 
 def is_proper(m: Rows) -> bool:

@@ -51,7 +51,8 @@ def number(value: Any) -> Number:
 
 def are_floats(values: Iterable[Number]) -> bool:
     """Return whether none of `values` is traced."""
-    return not any(isinstance(value, Traced) for value in values)
+    kinds = {*map(type, values)}
+    return kinds == {float} or not any(issubclass(kind, Traced) for kind in kinds)
 
 
 def vector(values: Any) -> Vector3:
@@ -155,16 +156,19 @@ def transpose(m: Rows) -> Rows:
 
 def apply(m: Rows, a: Vector3) -> Vector3:
     """Return m a."""
-    return dot(m[0], a), dot(m[1], a), dot(m[2], a)
+    (b, c, d), (e, f, g), (h, i, j) = m
+    x, y, z = a
+    return b * x + c * y + d * z, e * x + f * y + g * z, h * x + i * y + j * z
 
 
 def multiply(m: Rows, n: Rows) -> Rows:
     """Return m n."""
-    x, y, z = transpose(n)
+    (a, b, c), (d, e, f), (g, h, i) = m
+    (x, y, z), (p, q, r), (s, t, u) = n
     return (
-        (dot(m[0], x), dot(m[0], y), dot(m[0], z)),
-        (dot(m[1], x), dot(m[1], y), dot(m[1], z)),
-        (dot(m[2], x), dot(m[2], y), dot(m[2], z)),
+        (a * x + b * p + c * s, a * y + b * q + c * t, a * z + b * r + c * u),
+        (d * x + e * p + f * s, d * y + e * q + f * t, d * z + e * r + f * u),
+        (g * x + h * p + i * s, g * y + h * q + i * t, g * z + h * r + i * u),
     )
 
 

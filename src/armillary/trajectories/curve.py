@@ -70,9 +70,12 @@ def hermite_coefficients(h: Array, knots: Array) -> Array:
     """
     h = h[..., None]
     a, b = knots[..., :-1, :, :], knots[..., 1:, :, :]
-    parts = [b[..., 0, :] - a[..., 0, :], h * a[..., 1, :], h * b[..., 1, :]]
-    parts += [h * h * a[..., 2, :], h * h * b[..., 2, :]]
-    coefficients = np.einsum("jk,j...n->...kn", BASIS, np.stack(parts))
+    square = h * h
+    parts = np.empty((BASIS_ROWS, *a.shape[:-2], a.shape[-1]))
+    parts[0] = b[..., 0, :] - a[..., 0, :]
+    parts[1], parts[2] = h * a[..., 1, :], h * b[..., 1, :]
+    parts[3], parts[4] = square * a[..., 2, :], square * b[..., 2, :]
+    coefficients = np.einsum("jk,j...n->...kn", BASIS, parts)
     coefficients[..., 0, :] += a[..., 0, :]
     return np.ascontiguousarray(coefficients)
 

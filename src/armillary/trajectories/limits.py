@@ -87,10 +87,14 @@ def limits_of(name: str, value: Any, joints: int, *, has_zero: bool = True) -> A
                 f"{name} as a pair has lower limits, none above 0, and upper limits, "
                 "none below 0; one is on the wrong side of 0, or NaN."
             )
-        check_batches(**{f"{name}[0]": low.shape[:-1], f"{name}[1]": high.shape[:-1]})
-        if not (low <= high).all():
+        if low.shape != high.shape:
+            batches = low.shape[:-1], high.shape[:-1]
+            check_batches(**{f"{name}[{k}]": each for k, each in enumerate(batches)})
+        if not (has_zero or (low <= high).all()):
             raise ModelError(f"A lower limit in {name} is above the upper one, or NaN.")
-        return np.stack(np.broadcast_arrays(low, high), axis=-2)
+        both = np.empty((*np.broadcast_shapes(low.shape, high.shape)[:-1], 2, joints))
+        both[..., 0, :], both[..., 1, :] = low, high
+        return both
     row = _row(name, value, joints)
     if not (row >= 0.0).all():
         raise ModelError(
@@ -186,6 +190,8 @@ def path_speed(name: str, value: Any) -> Array:
         ShapeError: They are not numbers.
         ModelError: One is negative, NaN or infinite.
     """
+    if type(value) is float and 0.0 <= value < np.inf:
+        return np.array(value)
     array = numbers_of(name, value)
     if not ((array >= 0.0) & (array < np.inf)).all():
         raise ModelError(

@@ -45,6 +45,7 @@ from armillary.trajectories.motion_parts import (
     in_order,
     sample_times,
     samples_of,
+    units_of,
 )
 from armillary.trajectories.position_limits import greatest_excess, workcell_of
 
@@ -224,8 +225,7 @@ class Motion:
         if start is not None:
             cell = start.cell
             names = names or tuple(cell.joint_names)
-            links = [cell.links[cell.joints.links[cell.joint(name)]] for name in names]
-            units = tuple(link.joint.unit.value for link in links)
+            units = units_of(cell, names)
         if names and len(names) != n:
             raise ShapeError(
                 f"This motion is of {n} joints, and there are {len(names)} names; name "

@@ -16,6 +16,7 @@ from typing import Any, Final, cast
 import numpy as np
 import numpy.typing as npt
 
+from armillary.csv_text import csv_text
 from armillary.errors import (
     UNREADABLE_ARRAY,
     FormatError,
@@ -317,11 +318,7 @@ def csv_rows(
         for name, unit in zip(names, units, strict=True):
             of = (unit or "1") + per if unit or per else ""
             head.append(f"{order}:{name}" + (f" [{of}]" if of else ""))
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(head)
-    writer.writerows([map(repr, row) for row in rows.tolist()])
-    return text.getvalue()
+    return csv_text(head, rows.tolist())
 
 
 def _npy(rows: Array) -> bytes:

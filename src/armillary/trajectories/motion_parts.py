@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 from armillary.errors import ModelError, ShapeError, quote
 from armillary.kernel.arguments import numbers_of, positive_number
+from armillary.model.fields import kept
+from armillary.model.workcell import Workcell
 
 __all__ = [
     "POWERS",
@@ -23,6 +25,7 @@ __all__ = [
     "in_order",
     "sample_times",
     "samples_of",
+    "units_of",
 ]
 
 Array = npt.NDArray[np.float64]
@@ -87,6 +90,16 @@ class Attachment(NamedTuple):
     part: str
     time: float
     by: str | None = None
+
+
+def units_of(cell: Workcell, joints: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the units of positions of joints, by their names."""
+
+    def made() -> tuple[str, ...]:
+        links = [cell.links[cell.joints.links[cell.joint(name)]] for name in joints]
+        return tuple(link.joint.unit.value for link in links)
+
+    return kept(cell, ("units of joints", joints), made)
 
 
 def sample_times(duration: float, rate: float) -> Array:

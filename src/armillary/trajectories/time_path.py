@@ -250,8 +250,8 @@ def time_path(  # noqa: PLR0913
         )
         timed = TimedPath(*found[:5], *of, *found[5:])
         return timed if bounded is None else _without_parameter(timed)
-    if np.any(numbers_of("start_acceleration", start_acceleration)) or np.any(
-        numbers_of("end_acceleration", end_acceleration)
+    if _is_any("start_acceleration", start_acceleration) or _is_any(
+        "end_acceleration", end_acceleration
     ):
         raise ModelError(
             "Path accelerations at the ends count where jerk is limited: give jerk=, "
@@ -268,6 +268,12 @@ def time_path(  # noqa: PLR0913
     return timed if bounded is None else _without_parameter(timed)
 
 
+def _is_any(name: str, value: Any) -> bool:
+    """Return whether a number is not 0."""
+    is_zero = type(value) is float and value == 0.0
+    return not is_zero and bool(np.any(numbers_of(name, value)))
+
+
 def _with_path_rates(limits: PathLimits, given: Any) -> PathLimits | None:
     """Return limits of joints and, as of a further one, of the path parameter.
 
@@ -277,13 +283,17 @@ def _with_path_rates(limits: PathLimits, given: Any) -> PathLimits | None:
         ShapeError: They are not two numbers.
         ModelError: One is not above 0.
     """
+    rates = [
+        positive_number("A limit of path_rates=", which, most=np.inf)
+        for which in two_of("path_rates", given)
+    ]
+    if rates == [np.inf, np.inf]:
+        return None
     widened: list[Array] = []
-    for which, each in zip(two_of("path_rates", given), limits, strict=True):
-        most = positive_number("A limit of path_rates=", which, most=np.inf)
+    for most, each in zip(rates, limits, strict=True):
         column = np.broadcast_to([[-most], [most]], (*each.shape[:-1], 1))
         widened.append(np.concatenate([each, column], axis=-1))
-    is_limited = any(np.isfinite(each[..., -1]).any() for each in widened)
-    return PathLimits(*widened) if is_limited else None
+    return PathLimits(*widened)
 
 
 def _with_parameter(

@@ -227,6 +227,8 @@ class TimedPath:
         return arrays
 
     def _place(self, row: Any) -> tuple[int, ...]:
+        if row == () and not self.batch and not self.reason:
+            return ()  # most often
         try:
             place = tuple(map(operator.index, np.ravel(row).tolist()))
         except TypeError as error:
@@ -259,15 +261,15 @@ def _constant_accelerations(
 
     s' = s'[k] + u t with u = s'' constant, and r is the part of the way between knots.
     """
-    per_knot = (len(time) - 1) // len(h)
-    piece = np.repeat(np.arange(len(h)), per_knot)
-    step = np.diff(time)
-    u = np.diff(speed) / np.where(step > 0.0, step, np.inf)
-    law = np.zeros((len(step), POWERS))
-    law[:, 0] = np.tile(np.arange(per_knot) / per_knot, len(h))
-    law[:, 1] = speed[:-1] / h[piece]
-    law[:, 2] = 0.5 * u / h[piece]
-    return law, piece
+    count, per_knot = len(h), (len(time) - 1) // len(h)
+    step = time[1:] - time[:-1]
+    u = (speed[1:] - speed[:-1]) / np.where(step > 0.0, step, np.inf)
+    law = np.zeros((count, per_knot, POWERS))
+    law[..., 0] = np.arange(per_knot) / per_knot
+    law[..., 1] = speed[:-1].reshape(count, per_knot) / h[:, None]
+    law[..., 2] = 0.5 * u.reshape(count, per_knot) / h[:, None]
+    piece = np.repeat(np.arange(count), per_knot)
+    return law.reshape(-1, POWERS), piece
 
 
 def _smooth_laws(

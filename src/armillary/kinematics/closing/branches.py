@@ -58,6 +58,9 @@ TOO_MANY: Final = (
     f"The loops have more than {MOST} assemblies there; ask a cell with fewer loops, "
     "or start a state at the passive joints that you mean."
 )
+MOST_WAYS: Final = 1024
+"""Ways of states whose ends a cell keeps."""
+
 STARTS: Final = 1024  # of a round
 MOST_ROUNDS: Final = 64
 LEAST_HITS: Final = 4
@@ -477,6 +480,22 @@ def moved_passive(
     system = cell.loop_system
     if not system.blocks or tuple(q) == tuple(start[: system.count]):
         return tuple(start[system.count :])
+    # The same states follow each other in run after run.
+    known = kept(cell, "ends of ways", dict[Any, tuple[float, ...]])
+    key = tuple(q), tuple(start)
+    passive = known.get(key)
+    if passive is None:
+        passive = _moved_passive(cell, q, start)
+        if len(known) >= MOST_WAYS:
+            known.clear()
+        known[key] = passive
+    return passive
+
+
+def _moved_passive(
+    cell: Workcell, q: Sequence[float], start: Sequence[float]
+) -> tuple[float, ...]:
+    """Return the same, found anew."""
     passive = walked(cell, np.array(q), np.array(start))
     if not np.isfinite(passive).all():  # around what blocks the straight way
         _, branch = Branches.of(cell).named(start)

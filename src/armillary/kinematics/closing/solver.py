@@ -16,6 +16,7 @@ from armillary.kinematics.closing.kernel import passive_program
 from armillary.kinematics.closing.stages import (
     AssemblyGrid,
     Beginning,
+    GridAxis,
     block_programs,
     closing_stages,
     table_of,
@@ -63,19 +64,29 @@ def walked(cell: Workcell, q: Array, start: Array) -> Array:
     Returns:
         Shape (m,); NaN where a singularity or the edge is on the way.
     """
-    system = cell.loop_system
-    before, passive = start[: system.count], start[system.count :]
-    axes = AssemblyGrid.axes_of(cell, range(system.count))
-    ends = zip(axes, q.tolist(), before.tolist(), strict=True)
+    count = cell.loop_system.count
+    axes, parts = kept(cell, "ways of loops", lambda: _ways(cell))
+    ends = zip(axes, q.tolist(), start[:count].tolist(), strict=True)
     change = np.array([axis.change(a, b) for axis, a, b in ends])
-    follows = any(k >= system.count for b in system.blocks for k in b.inputs)
-    parts = PARTS if follows else 1
+    x = start.copy()
     follow = _untabled(cell, "known")
-    for part in range(1, parts + 1):
-        to = start[: system.count] + (part / parts) * change
-        passive, _ = _pair(follow(to, np.concatenate([before, passive])))
-        before = to
-    return passive
+    for to in start[:count] + parts * change:
+        x[count:], _ = follow(to, x)
+        x[:count] = to
+    return x[count:]
+
+
+def _ways(cell: Workcell) -> tuple[tuple[GridAxis, ...], Array]:
+    """Return the axes of the independent joints, and the ends of parts of a way.
+
+    Returns:
+        The ends are parts of the whole way, shape (k, 1); the last is 1.
+    """
+    system = cell.loop_system
+    follows = any(k >= system.count for b in system.blocks for k in b.inputs)
+    count = PARTS if follows else 1
+    ends: Array = np.arange(1.0, count + 1.0)[:, None] / count
+    return AssemblyGrid.axes_of(cell, range(system.count)), ends
 
 
 def last_on_way(cell: Workcell, q: Any, start: Any) -> Array:

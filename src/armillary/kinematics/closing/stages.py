@@ -26,6 +26,7 @@ from armillary.trace.functions import absolute, floor, maximum, minimum, select
 __all__ = [
     "AssemblyGrid",
     "Beginning",
+    "GridAxis",
     "block_programs",
     "closing_stages",
     "earlier_blocks",

@@ -8,16 +8,15 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ModelError, quote
 from armillary.programs.post_processors.instructions import Pause, SetSignal
 from armillary.programs.post_processors.points import LINEAR
 from armillary.programs.post_processors.post_processor import (
     ControllerJob,
     Passage,
-    Port,
     PostProcessor,
     decimal,
     durations,
+    ports_that,
     rounded,
 )
 
@@ -90,14 +89,6 @@ def _axes(q: Array, job: ControllerJob) -> str:
     return "{" + ",".join(map(" ".join, zip(names, numbers, strict=True))) + "}"
 
 
-def _check_port(port: Port) -> None:
-    if not isinstance(port, int) or not 1 <= port <= PORTS:
-        raise ModelError(
-            f"A port of KRL, such as $OUT[1], is a number from 1 to {PORTS}, not "
-            f"{quote(port)}."
-        )
-
-
 KRL: Final = PostProcessor(
     name="krl",
     title="KUKA, KSS 8.3 or newer",
@@ -123,6 +114,9 @@ KRL: Final = PostProcessor(
         "REAL has 24 bits. Load, tool and base are those of the controller.",
         "The way to the start, by PTP, is not checked for collisions.",
     ),
-    check_port=_check_port,
+    check_port=ports_that(
+        f"A port of KRL, such as $OUT[1], is a number from 1 to {PORTS}",
+        range(1, PORTS + 1).__contains__,
+    ),
     write=_write,
 )

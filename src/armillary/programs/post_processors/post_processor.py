@@ -36,6 +36,7 @@ __all__ = [
     "PostProcessor",
     "decimal",
     "durations",
+    "ports_that",
     "rounded",
 ]
 
@@ -200,6 +201,23 @@ class PostProcessor:
         factors: Array = _factors(is_turning)
         step: Any = np.spacing((np.abs(q).max(axis=0) * factors).astype(np.float32))
         return np.asarray(0.5 * step / factors, np.float64)
+
+
+def ports_that(are: str, fits: Callable[[Port], object]) -> Callable[[Port], None]:
+    """Return what raises ModelError for ports that a controller does not have.
+
+    Args:
+        are: What they are, the begin of the message.
+        fits: Whether a port is one of them.
+    """
+
+    def check(port: Port) -> None:
+        given: Any = port
+        is_port = isinstance(given, int | str) and not isinstance(given, bool)
+        if not (is_port and fits(port)):
+            raise ModelError(f"{are}, not {quote(port)}.")
+
+    return check
 
 
 def _factors(is_turning: Iterable[bool]) -> Array:

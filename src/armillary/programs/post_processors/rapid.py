@@ -16,10 +16,10 @@ from armillary.programs.post_processors.post_processor import (
     ControllerJob,
     JobStep,
     Passage,
-    Port,
     PostProcessor,
     decimal,
     durations,
+    ports_that,
     rounded,
 )
 
@@ -75,14 +75,6 @@ def _move(q: npt.NDArray[np.float64], job: ControllerJob) -> str:
     return f"MoveAbsJ [[{robot}],[{','.join(external)}]]\\NoEOffs"
 
 
-def _check_port(port: Port) -> None:
-    if not (isinstance(port, str) and WORD.fullmatch(port) and len(port) <= LONGEST):
-        raise ModelError(
-            "A port of RAPID is the name of a signal of the controller, such as "
-            f"'doGripper', not {quote(port)}."
-        )
-
-
 RAPID: Final = PostProcessor(
     name="rapid",
     title="ABB, IRC5 and OmniCore",
@@ -109,6 +101,10 @@ RAPID: Final = PostProcessor(
         "num has 24 bits. Load is that of tool0.",
         "The way to the start is not checked for collisions.",
     ),
-    check_port=_check_port,
+    check_port=ports_that(
+        "A port of RAPID is the name of a signal of the controller, such as "
+        "'doGripper'",
+        lambda port: WORD.fullmatch(str(port)) and len(str(port)) <= LONGEST,
+    ),
     write=_write,
 )

@@ -13,12 +13,13 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ModelError, quote
+from armillary.errors import ModelError
 from armillary.programs.post_processors.points import CUBIC
 from armillary.programs.post_processors.post_processor import (
     ControllerJob,
     Passage,
     PostProcessor,
+    ports_that,
 )
 from armillary.trajectories.motion_files import ALLOWED, csv_rows
 
@@ -97,11 +98,6 @@ def _json(job: ControllerJob) -> dict[str, str]:
     return {job.name + JSON.suffix: text + "\n"}
 
 
-def _check_port(port: Any) -> None:
-    if not isinstance(port, int | str):
-        raise ModelError(f"A port is a number or a name, not {quote(port)}.")
-
-
 def _plain(name: str, write: Any) -> PostProcessor:
     return PostProcessor(
         name=name,
@@ -116,7 +112,7 @@ def _plain(name: str, write: Any) -> PostProcessor:
             "Positions are in metres and radians, rates in these a second.",
             "Between rows, positions are cubic polynomials of time.",
         ),
-        check_port=_check_port,
+        check_port=ports_that("A port is a number or a name", lambda _: True),
         write=write,
     )
 

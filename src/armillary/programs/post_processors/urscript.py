@@ -14,16 +14,15 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ModelError, quote
 from armillary.programs.post_processors.instructions import Pause, SetSignal
 from armillary.programs.post_processors.points import QUINTIC
 from armillary.programs.post_processors.post_processor import (
     ControllerJob,
     JobStep,
     Passage,
-    Port,
     PostProcessor,
     decimal,
+    ports_that,
 )
 
 __all__ = ["URSCRIPT"]
@@ -91,14 +90,6 @@ def _list(q: npt.NDArray[np.float64]) -> str:
     return f"[{', '.join(map(decimal, q + 0.0))}]"
 
 
-def _check_port(port: Port) -> None:
-    if not isinstance(port, int) or not 0 <= port < PORTS:
-        raise ModelError(
-            f"A standard port of URScript is a number from 0 to {PORTS - 1}, not "
-            f"{quote(port)}."
-        )
-
-
 URSCRIPT: Final = PostProcessor(
     name="urscript",
     title="Universal Robots",
@@ -123,6 +114,9 @@ URSCRIPT: Final = PostProcessor(
         "Arrays are added and multiplied: PolyScope 5.10 or newer.",
         "The way to the start, by movej, is not checked for collisions.",
     ),
-    check_port=_check_port,
+    check_port=ports_that(
+        f"A standard port of URScript is a number from 0 to {PORTS - 1}",
+        range(PORTS).__contains__,
+    ),
     write=_write,
 )

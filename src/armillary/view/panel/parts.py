@@ -7,14 +7,13 @@ like its neighbours and list it in `PARTS`.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from armillary.csv_text import csv_text
 from armillary.kinematics.all_frames import pose, poses
 from armillary.kinematics.frame_tree import movable_bases
 from armillary.kinematics.loops import branches
@@ -224,13 +223,11 @@ class PoseTable:
     def _save(self, event: Any) -> None:
         if event.client is None:
             return
-        text = io.StringIO()
-        rows = csv.writer(text)
-        rows.writerow(HEADER)
-        for name, matrix in poses(self._session.cell, self._session.state).items():
-            X = Pose.from_matrix(matrix)
-            rows.writerow((name, *X.position, *X.quaternion()))
-        event.client.send_file_download("poses.csv", text.getvalue().encode())
+        shown = poses(self._session.cell, self._session.state)
+        placed = [(name, Pose.from_matrix(matrix)) for name, matrix in shown.items()]
+        rows = [(name, *X.position, *X.quaternion()) for name, X in placed]
+        text = csv_text(HEADER, rows)
+        event.client.send_file_download("poses.csv", text.encode())
 
 
 class LayerSwitches:
