@@ -361,7 +361,8 @@ class CollisionCheck:
         """Return how fast links of pairs can approach each other, at most.
 
         Args:
-            lower: Least joint positions for which it is asked, shape (n,).
+            lower: Least joint positions for which it is asked, shape (n,); those of
+                passive joints of loops may be behind them.
             upper: Greatest.
 
         Returns:
@@ -547,6 +548,10 @@ class CollisionCheck:
         elif not self._moves:
             fraction = np.ones(len(Q0))
             reason = np.full(len(Q0), MotionReason.FREE, np.int8)
+        elif self.state.passive.size and self._placed.moving.is_compiled:
+            with IMPORT_LOCK:
+                from armillary.collision.closed_motion import closed_motions
+            fraction, reason = closed_motions(self, Q0, Q1, self._prover.rounding)
         else:
             self._prover.check()
             fraction, reason = self._prover(Q0, Q1)

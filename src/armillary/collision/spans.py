@@ -1,0 +1,163 @@
+"""Spans of motions, in which distances of pairs are bounded by those at their ends.
+
+Between two instants a and b, at which the distance of a pair is d(a) and d(b), it is
+nowhere less than
+
+    (d(a) + d(b) - v (b - a)) / 2
+
+where v bounds how fast its links approach each other: `approach_rates` of the check
+times the greatest rates of joints, of those that loops move as well. Spans in which
+that does not prove enough are halved, all at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.collision.check import CollisionCheck
+from armillary.kinematics.closing.enclosing import Stretches, hull, refined
+from armillary.kinematics.closing.solver import solved_on
+from armillary.kinematics.state import branch_of
+
+__all__ = ["PairSpans"]
+
+Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PairSpans:
+    """Spans of a motion, and distances of k pairs of links at their ends.
+
+    Attributes:
+        check: Of the pairs.
+        at: Returns the joints of q at instants: (s,) -> (s, n).
+        columns: Which pairs of the check these are, shape (k,).
+        a: When spans begin, shape (s,).
+        b: When they end.
+        d_a: Distances where they begin [m], shape (s, k); minus infinity where the pose
+            of a link is not known.
+        d_b: Where they end.
+        v: How fast links approach each other at most, shape (s, k); infinite where
+            nothing is known.
+        joints: Where joints are and how fast, of each span at first.
+        of: Which of these each span is part of, shape (s,).
+    """
+
+    check: CollisionCheck
+    at: Callable[[Array], Array]
+    columns: Indices
+    a: Array
+    b: Array
+    d_a: Array
+    d_b: Array
+    v: Array
+    joints: Stretches
+    of: Indices
+
+    @classmethod
+    def between(
+        cls,
+        check: CollisionCheck,
+        times: Array,
+        at: Callable[[Array], Array],
+        stretches: Callable[[Array, Array], Stretches],
+        *,
+        least: float,
+    ) -> PairSpans:
+        """Return the spans between instants, and what bounds their distances.
+
+        Args:
+            check: Of the pairs.
+            times: Instants that ascend, shape (s + 1,).
+            at: Returns the joints of q at instants: (s,) -> (s, n).
+            stretches: Returns where these are between instants (s,) and (s,).
+            least: Where loops are not proven to move on, spans are halved that are
+                longer.
+        """
+        times, joints = refined(branch_of(check.state), times, at, stretches, least)
+        d = _distances(check, at(times))
+        return cls(
+            check=check,
+            at=at,
+            columns=np.arange(len(check.pairs)),
+            a=times[:-1],
+            b=times[1:],
+            d_a=d[:-1],
+            d_b=d[1:],
+            v=approach_speeds(check, joints),
+            joints=joints,
+            of=np.arange(len(times) - 1),
+        )
+
+    @property
+    def bounds(self) -> Array:
+        """Return what no pair is nearer than in each span [m], shape (s,)."""
+        way = self.v * (self.b - self.a)[:, None]
+        return (0.5 * (self.d_a + self.d_b - way)).min(axis=1, initial=np.inf)
+
+    def pairs(self, columns: Indices) -> PairSpans:
+        """Return the spans of some of the pairs, places among these."""
+        parts = {name: getattr(self, name)[:, columns] for name in ("d_a", "d_b", "v")}
+        return replace(self, columns=self.columns[columns], **parts)
+
+    def rows(self, rows: npt.NDArray[np.bool_]) -> PairSpans:
+        """Return some of the spans."""
+        names = "a", "b", "d_a", "d_b", "v", "of"
+        return replace(self, **{name: getattr(self, name)[rows] for name in names})
+
+    def halved(self) -> PairSpans:
+        """Return the halves of all spans, first halves before second ones."""
+        middle = 0.5 * (self.a + self.b)
+        q = self.at(middle)
+        d = _distances(self.check, q)[:, self.columns]
+        v = self.v
+        branch = branch_of(self.check.state)
+        if branch is not None:
+            # Distances are those of the assembly that moves on.
+            passive, _ = solved_on(branch.cell, branch, q)
+            joints = list(branch.cell.loop_system.passive)
+            same = self.joints.holds(self.of, passive, joints)
+            v = np.where(same[:, None], v, np.inf)
+        return replace(
+            self,
+            a=np.concatenate([self.a, middle]),
+            b=np.concatenate([middle, self.b]),
+            d_a=np.concatenate([self.d_a, d]),
+            d_b=np.concatenate([d, self.d_b]),
+            v=np.concatenate([v, v]),
+            of=np.concatenate([self.of, self.of]),
+        )
+
+
+def approach_speeds(check: CollisionCheck, joints: Stretches) -> Array:
+    """Return how fast links of pairs approach each other in stretches, at most.
+
+    Args:
+        check: Of the pairs.
+        joints: Where joints are, with the passive ones of loops, and how fast.
+
+    Returns:
+        In the order of `pairs`, shape (s, k); infinite where nothing is known.
+    """
+    rates = check.approach_rates(*hull(joints))
+    fastest, infinite = joints.fastest, np.isinf(rates)
+    # What is not known of a joint does not matter where it rests, and what is not
+    # known of how fast it is does not matter for what it does not move.
+    known = np.where(np.isinf(fastest), 0.0, fastest)
+    speeds = known @ np.where(infinite, 0.0, rates).T
+    unknown = np.isinf(fastest) @ (rates > 0.0).T
+    unknown |= (fastest > 0.0) @ infinite.T
+    speeds[unknown] = np.inf
+    return np.asarray(speeds)
+
+
+def _distances(check: CollisionCheck, q: Array) -> Array:
+    found = check.distances(q)
+    return np.where(np.isnan(found), -np.inf, found)

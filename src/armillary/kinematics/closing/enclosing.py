@@ -1,0 +1,551 @@
+"""Where loops lead over stretches of a motion, and how fast: proven enclosures.
+
+Over a stretch, inputs u of a block of passive joints p are within `reach` of those of
+its middle, where p is known. Of the rows F(u, p) = 0 that are solved for, let J be the
+rates and H the second derivatives at the middle, T bounds of the magnitudes of third
+derivatives nearby, and B about the inverse of the rates by p. With x = (u, p), changes
+d of them and their bounds D, second derivatives are within T D of H, and
+
+    S = |B H| + |B| (T D),      G = -B J_u,
+
+so that by Taylor's formula all solutions near the middle have
+
+    |d_p - G d_u| <= |B F| + |B J_p - 1| D_p + D S D / 2.
+
+If the right side and |G| D_u together are at most D_p, the operator p - B F(u, p) maps
+the box D_p into itself, so that there is a solution for each u. With
+
+    E = |B J_p - 1| + (S D)_p,    E D_p <= c D_p,    c < 1
+
+it is the only one in the box, and rates are nowhere singular (Krawczyk 1969; Neumaier,
+Interval Methods for Systems of Equations, chapter 5; c bounds the spectral radius of E,
+by Collatz and Wielandt). So the assembly that moves on from that of the middle is this
+one. Its rates p' differ from G u' by y, with
+
+    |y| <= (S D)_u |u'| + E |G u'| + E |y| =: w + E |y|,
+    |y| <= w + e / (1 - c) E D_p            where w <= e D_p.
+
+A stretch for which this cannot be shown is to be halved. T is found by intervals, which
+round outwards. What rounding adds elsewhere is bounded by `NOISE` of a row, which is
+some thousand times what its formula loses, and by the part `MORE` of each bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import combinations_with_replacement, permutations
+from typing import Any, Final, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.kinematics.closing.branch import Branch
+from armillary.kinematics.closing.solver import solved_on
+from armillary.model.fields import kept, kept_few
+from armillary.model.loops.equations import LoopEquations, on_arrays
+from armillary.model.loops.system import Block, LoopSystem
+from armillary.model.upper_bound import enclosed
+from armillary.model.workcell import Workcell
+from armillary.trace import Program, evaluate, jvp, trace
+from armillary.trace.interval import Interval, exactly
+
+__all__ = ["Stretches", "hull", "refined", "with_passive"]
+
+Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
+Truths = npt.NDArray[np.bool_]
+
+NOISE: Final = 1e-12
+"""What rounding may add to a row, of the size of its loop, and to its rates."""
+
+MORE: Final = 1.0 + 1e-9
+"""What sums of bounds are multiplied with, for their own rounding."""
+
+CONTRACTS: Final = 0.25
+"""The greatest c: with a greater one bounds of rates are much larger than rates."""
+
+ROUNDS: Final = 6
+"""Boxes that are tried around passive joints."""
+
+WIDER: Final = 1.2
+"""By how much the next one is wider than what was found to be needed."""
+
+LEAST: Final = 1e-9
+"""The narrowest of them [rad, or of the size of a loop]."""
+
+DEEPEST: Final = 2
+"""How often stretches are parted that are too many for one box of T."""
+
+MOST_STRETCHES: Final = 20_000
+"""To which stretches are halved at most."""
+
+LARGEST: Final = 0.5
+"""The widest box that is tried [rad, or of the size of a loop]."""
+
+GRID: Final = 1.0 / 8.0
+"""To multiples of this the boxes are widened for which T is found, so that motions
+near each other share it [rad, or of the size of a loop]."""
+
+MOST_KEPT: Final = 256
+"""Such boxes that a cell keeps."""
+
+
+class Stretches(NamedTuple):
+    """Where joints are over s stretches of motions, and how fast they are.
+
+    Attributes:
+        q: Positions in the middle of each [m or rad], shape (s, n).
+        reach: How far they are from those at most, shape (s, n); infinite where nothing
+            is known.
+        rate: Rates that are about right [per unit of what the motion depends on], shape
+            (s, n).
+        spread: How far rates are from those at most, shape (s, n).
+    """
+
+    q: Array
+    reach: Array
+    rate: Array
+    spread: Array
+
+    def of(self, rows: Indices) -> Stretches:
+        """Return some of them."""
+        return Stretches(*(each[rows] for each in self))
+
+    def holds(self, rows: Indices, positions: Array, joints: Sequence[int]) -> Truths:
+        """Return whether joints are where those of stretches may be.
+
+        Args:
+            rows: The stretch of each, shape (k,).
+            positions: Of some joints, shape (k, m).
+            joints: Which these are, shape (m,).
+        """
+        where = np.ix_(rows, joints)
+        away = np.abs(positions - self.q[where])
+        return np.asarray((away <= self.reach[where] + NOISE).all(axis=1))
+
+    @property
+    def fastest(self) -> Array:
+        """Return the greatest magnitudes of rates, infinite where nothing is known."""
+        known = np.isfinite(self.reach)
+        return np.where(known, np.abs(self.rate) + self.spread, math.inf)
+
+    @property
+    def is_known(self) -> Truths:
+        """Return for which stretches something is known of all joints, shape (s,)."""
+        return np.asarray(np.isfinite(self.reach).all(axis=1))
+
+
+def hull(stretches: Stretches) -> tuple[Array, Array]:
+    """Return the least and greatest positions of joints in all known stretches."""
+    known = stretches.is_known
+    q, reach = stretches.q[known], stretches.reach[known]
+    nothing = np.zeros(q.shape[1])
+    if not len(q):
+        return nothing, nothing
+    return (q - reach).min(axis=0), (q + reach).max(axis=0)
+
+
+def refined(
+    branch: Branch | None,
+    times: Array,
+    at: Callable[[Array], Array],
+    stretches: Callable[[Array, Array], Stretches],
+    least: float,
+) -> tuple[Array, Stretches]:
+    """Return stretches of all joints, halved where loops are not proven to move on.
+
+    Args:
+        branch: On which loops are closed; None of a cell without loops.
+        times: Instants between which stretches are at first, shape (k + 1,).
+        at: Returns the joints of q at instants: (k,) -> (k, n).
+        stretches: Returns those of the joints of q between instants (k,) and (k,).
+        least: Shorter ones are not halved.
+
+    Returns:
+        Instants, and stretches between them, with passive joints behind those of q.
+        Reaches are infinite where nothing is proven.
+    """
+    a, b = times[:-1], times[1:]
+    found = with_passive(branch, stretches(a, b), at(a), at(b))
+    while True:
+        open_ = ~found.is_known & (b - a > least)
+        if not open_.any() or len(a) > MOST_STRETCHES:
+            break
+        middle = 0.5 * (a + b)[open_]
+        halves = (
+            np.stack([a[open_], middle], axis=1).ravel(),
+            np.stack([middle, b[open_]], axis=1).ravel(),
+        )
+        more = with_passive(branch, stretches(*halves), *map(at, halves))
+        a, b = (
+            np.concatenate([old[~open_], new])
+            for old, new in zip((a, b), halves, strict=True)
+        )
+        order = np.argsort(a)
+        a, b = a[order], b[order]
+        found = Stretches(
+            *(
+                np.concatenate([old[~open_], new])[order]
+                for old, new in zip(found, more, strict=True)
+            )
+        )
+    return np.append(a, b[-1:]), found
+
+
+def with_passive(branch: Branch | None, stretches: Stretches, *ends: Array) -> Stretches:
+    """Return stretches with the passive joints of loops behind the joints of q.
+
+    Args:
+        branch: On which loops are closed; None of a cell without loops.
+        stretches: Of the joints of q.
+        ends: Positions at which loops have to be closed by the same assemblies, such as
+            both ends of each stretch, shape (s, n).
+
+    Returns:
+        Reaches are infinite where nothing is proven.
+    """
+    if branch is None:
+        return stretches
+    passive, _ = solved_on(branch.cell, branch, np.concatenate([stretches.q, *ends]))
+    middle, *at_ends = np.split(passive, 1 + len(ends))
+    return LoopBounds.of(branch.cell).beside(stretches, middle, at_ends)
+
+
+class BlockBounds(NamedTuple):
+    """A block of passive joints, and what is asked of its rows.
+
+    Attributes:
+        block: The block.
+        loops: The equations that its rows belong to.
+        seconds: The programs of their second derivatives, and
+        thirds: of their third ones, with what is below these.
+        rows: Of each row the place among these, and its number there.
+        scales: What each row is multiplied by to be of the size of its loop, shape (r,).
+        units: What changes of its joints are compared with, inputs first, shape (x,).
+    """
+
+    block: Block
+    loops: tuple[LoopEquations, ...]
+    seconds: tuple[Program, ...]
+    thirds: tuple[Program, ...]
+    rows: tuple[tuple[int, int], ...]
+    scales: Array
+    units: Array
+
+    @classmethod
+    def of(cls, system: LoopSystem, block: Block) -> Self:
+        """Read them from a system of loops."""
+        numbers = sorted({loop for loop, _ in block.rows})
+        loops = tuple(system.equations[loop] for loop in numbers)
+        joints = [*block.inputs, *block.unknowns]
+        return cls(
+            block,
+            loops,
+            tuple(_derivatives(each, 2) for each in loops),
+            tuple(_derivatives(each, 3) for each in loops),
+            tuple((numbers.index(loop), row) for loop, row in block.rows),
+            np.array([system.scale(*row) for row in block.rows]),
+            np.array([system.units[k] for k in joints]),
+        )
+
+    @property
+    def joints(self) -> list[int]:
+        """Return the places of its joints, inputs first."""
+        return [*self.block.inputs, *self.block.unknowns]
+
+    def at(self, q: Array) -> tuple[Array, Array, Array]:
+        """Return rows and their first and second derivatives, of the size of loops.
+
+        q: Positions of all joints, shape (s, n + m).
+
+        Returns:
+            Shapes (s, r), (s, r, x) and (s, r, x, x).
+        """
+        x, r = len(self.units), len(self.rows)
+        found = tuple(np.zeros((len(q), r, *[x] * order)) for order in range(3))
+        for loop, equations in enumerate(self.loops):
+            given = [*q[:, list(equations.joints)].T, *equations.parameters]
+            numbers = evaluate(equations.program, given, on_arrays)
+            second = evaluate(self.seconds[loop], given, on_arrays)
+            count = equations.size
+            for part, values in zip(
+                found, (numbers[:count], numbers[count:], second), strict=True
+            ):
+                self._put(part, loop, values)
+        return found
+
+    def bends(self, lower: Array, upper: Array) -> Array:
+        """Return bounds of third derivatives of rows in a box, shape (r, x, x, x).
+
+        They are infinite where rows or their derivatives may jump.
+
+        Args:
+            lower: Least positions of its joints, inputs first, shape (x,).
+            upper: Greatest.
+        """
+        x, r = len(self.units), len(self.rows)
+        found = np.zeros((1, r, x, x, x))
+        place = {k: at for at, k in enumerate(self.joints)}
+        for loop, equations in enumerate(self.loops):
+            at = [place[k] for k in equations.joints]
+            box = [Interval(float(lower[k]), float(upper[k])) for k in at]
+            box += [exactly(float(p)) for p in equations.parameters]
+            third, may_jump = enclosed(self.thirds[loop], box)
+            # Rows, rates and second derivatives are there to see whether they jump.
+            third = third[len(third) - equations.size * _combinations(len(at), 3) :]
+            sizes: list[Any] = [max(-each.low, each.high) for each in third]
+            if may_jump:
+                sizes = [math.inf] * len(sizes)
+            self._put(found, loop, sizes)
+        return found[0]
+
+    def _put(self, whole: Array, loop: int, values: Sequence[Any]) -> None:
+        """Put derivatives of the rows of a loop in their places, of the size of loops.
+
+        Args:
+            whole: Of all rows, shape (s, r, x, ...).
+            loop: The place of the loop.
+            values: Those of `_derivatives`.
+        """
+        equations, order = self.loops[loop], whole.ndim - 2
+        place = {k: at for at, k in enumerate(self.joints)}
+        at = [place[k] for k in equations.joints]
+        places = list(combinations_with_replacement(at, order))
+        for r, (of, row) in enumerate(self.rows):
+            if of != loop:
+                continue
+            own = values[row * len(places) : (row + 1) * len(places)]
+            for where, value in zip(places, own, strict=True):
+                for each in set(permutations(where)):
+                    whole[(slice(None), r, *each)] = value * self.scales[r]
+
+
+def _combinations(joints: int, order: int) -> int:
+    """Return the number of derivatives of an order that a row has."""
+    return math.comb(joints + order - 1, order)
+
+
+def _derivatives(equations: LoopEquations, order: int) -> Program:
+    """Return the program of the derivatives of rows by joints, of an order from 2 on.
+
+    It takes what the program of the rows takes. It gives, for each row, those by each
+    combination of joints, whose order does not matter; before them rows and derivatives
+    of lower orders, if the order is above 2.
+    """
+    count = len(equations.joints)
+
+    def derived(x: Any) -> Any:
+        own, parameters = x[:count], x[count:]
+        places: Any = dict(zip(equations.joints, own, strict=True))
+        found = equations._replace(parameters=tuple(parameters)).rows(places)
+        lower, rows = [found.values, *found.rates], found.rates
+        for k in range(1, order):
+            known = list(combinations_with_replacement(range(count), k))
+            wanted = list(combinations_with_replacement(range(count), k + 1))
+            before = [dict(zip(known, row, strict=True)) for row in rows]
+            rows = [
+                [jvp([row[each[:-1]]], [(own[each[-1]], 1.0)])[0] for each in wanted]
+                for row in before
+            ]
+            lower += rows
+        if order > 2:
+            return [number for part in lower for number in part]
+        return [number for row in rows for number in row]
+
+    return trace(derived, name="derived", x=(count + len(equations.parameters),))
+
+
+class LoopBounds:
+    """Proves where the loops of a cell lead, and how fast.
+
+    Attributes:
+        count: How many joints are in q.
+        blocks: The blocks of passive joints, in solving order.
+    """
+
+    def __init__(self, cell: Workcell) -> None:
+        """Read the loops of a cell."""
+        system = cell.loop_system
+        self.count = system.count
+        self.blocks = tuple(BlockBounds.of(system, each) for each in system.blocks)
+
+    @classmethod
+    def of(cls, cell: Workcell) -> Self:
+        """Return those of a cell, which keeps them."""
+        return kept(cell, "loop bounds", lambda: cls(cell))
+
+    def beside(
+        self, given: Stretches, passive: Array, ends: Sequence[Array]
+    ) -> Stretches:
+        """Return stretches with passive joints behind the others.
+
+        Args:
+            given: Of the joints of q, shape (s, n).
+            passive: Passive joints in the middle of each, shape (s, m); NaN where
+                loops cannot be closed.
+            ends: Those at other places of each stretch.
+        """
+        every = np.arange(len(passive))
+        more = (0, 0), (0, passive.shape[1])
+        whole = Stretches(*(np.pad(each, more) for each in given))
+        whole.q[:, self.count :] = passive
+        whole.reach[:, self.count :] = math.inf
+        for number, block in enumerate(self.blocks):
+            known = np.isfinite(whole.q[:, block.joints]).all(axis=1)
+            known &= np.isfinite(whole.reach[:, list(block.block.inputs)]).all(axis=1)
+            rows = np.flatnonzero(known)
+            if len(rows):
+                self._enclose(number, whole, rows)
+            # The assemblies there are those to which that of the middle moves on.
+            unknowns = list(block.block.unknowns)
+            near = np.ones(len(passive), np.bool_)
+            for end in ends:
+                own = end[:, [k - self.count for k in unknowns]]
+                near &= whole.holds(every, own, unknowns)
+            whole.reach[np.ix_(~near, unknowns)] = math.inf
+        return whole
+
+    def _enclose(self, number: int, whole: Stretches, rows: Indices) -> None:
+        """Fill in the passive joints of a block, in rows where inputs are known."""
+        bounds = self.blocks[number]
+        unknowns = list(bounds.block.unknowns)
+        part = Stretches(*(each[np.ix_(rows, bounds.joints)] for each in whole))
+        middles = Middles.of(bounds, whole.q[rows], part)
+        # All together have one box for T; those for which that is too large have
+        # smaller ones, as long as boxes get smaller. What would not be proven if T were
+        # 0 is too long.
+        nowhere = np.zeros((*middles.size.shape[2:], *[len(bounds.units)] * 3))
+        everywhere = np.full((2, 1), math.inf) * [[-1.0], [1.0]]
+        hopeful, _ = middles.proven(bounds, nowhere, everywhere, part)
+        groups = [(np.flatnonzero(hopeful), b"", 0)]
+        while groups:
+            group, before, depth = groups.pop()
+            if not len(group):
+                continue
+            some = Middles(*(each[group] for each in middles))
+            box = some.box(bounds)
+            key = np.stack(box).tobytes()
+            if key == before:
+                continue
+            T = self._thirds(number, box)
+            proven, found = some.proven(bounds, T, box, part.of(group))
+            good = np.ix_(rows[group[proven]], unknowns)
+            whole.reach[good] = found.reach[proven]
+            whole.rate[good] = found.rate[proven]
+            whole.spread[good] = found.spread[proven]
+            if depth < DEEPEST:
+                halves = np.array_split(group[~proven], 2)
+                groups += [(half, key, depth + 1) for half in halves]
+
+    def _thirds(self, number: int, box: tuple[Array, Array]) -> Array:
+        """Return bounds of third derivatives of the rows of a block in a box, kept."""
+        key = number, *(each.tobytes() for each in box)
+        bounds = self.blocks[number]
+        return kept_few(
+            self, "third derivatives", key, lambda: bounds.bends(*box), MOST_KEPT
+        )
+
+
+class Middles(NamedTuple):
+    """What the head of this module computes in the middle of s stretches of a block.
+
+    Attributes:
+        q: Positions of inputs and unknowns, shape (s, x).
+        G: Rates of unknowns for unit rates of inputs, shape (s, p, u).
+        G_off: How far these may be off, shape (s, p, u).
+        size: |B|, shape (s, p, r).
+        off: |B J_p - 1|, shape (s, p, p).
+        BH: |B H|, shape (s, p, x, x).
+        first: What is known of |d_p| before second derivatives count, shape (s, p).
+        D: Reaches of inputs, and boxes of unknowns to begin with, shape (s, x).
+    """
+
+    q: Array
+    G: Array
+    G_off: Array
+    size: Array
+    off: Array
+    BH: Array
+    first: Array
+    D: Array
+
+    @classmethod
+    def of(cls, bounds: BlockBounds, q: Array, part: Stretches) -> Self:
+        """Compute them.
+
+        Args:
+            bounds: The block.
+            q: Positions of all joints, shape (s, n + m).
+            part: The stretches of inputs, with unknowns behind.
+        """
+        d, units = len(bounds.block.inputs), bounds.units
+        F, J, H = bounds.at(q)
+        # Rows that follow from others are solved for along with them.
+        B = np.linalg.pinv(J[:, :, d:])
+        size = np.abs(B)
+        noise = NOISE * size.sum(axis=2)
+        G, G_off = -B @ J[:, :, :d], noise[:, :, None] / units[:d]
+        off = np.abs(B @ J[:, :, d:] - np.eye(len(units) - d))
+        off += noise[:, :, None] / units[d:]
+        BH = np.abs(np.einsum("spr,srxy->spxy", B, H))
+        D = part.reach.copy()
+        first = noise + np.abs(_times(B, F)) + _times(np.abs(G) + G_off, D[:, :d])
+        D[:, d:] = 2.0 * first + LEAST * units[d:]
+        return cls(part.q, G, G_off, size, off, BH, first, D)
+
+    def box(self, bounds: BlockBounds) -> tuple[Array, Array]:
+        """Return a box of joints that has room for all stretches, shape (x,) twice."""
+        room = self.D.copy()
+        room[:, len(bounds.block.inputs) :] *= 2.0
+        step = GRID * bounds.units
+        lower = np.floor((self.q - room).min(axis=0) / step) * step
+        upper = np.ceil((self.q + room).max(axis=0) / step) * step
+        return lower, upper
+
+    def proven(
+        self,
+        bounds: BlockBounds,
+        T: Array,
+        box: tuple[Array, Array],
+        part: Stretches,
+    ) -> tuple[Truths, Stretches]:
+        """Return for which stretches a box is mapped into itself, and that of unknowns.
+
+        Args:
+            bounds: The block.
+            T: Bounds of third derivatives, shape (r, x, x, x).
+            box: Where these hold.
+            part: The stretches of inputs, with unknowns behind.
+        """
+        d, D = len(bounds.block.inputs), self.D.copy()
+        for last in (*[False] * ROUNDS, True):
+            TD = np.einsum("rxyz,sz->srxy", T, D)
+            SD = np.einsum("spxy,sy->spx", self.BH, D)
+            SD += self.size @ np.einsum("srxy,sy->srx", TD, D)
+            E = self.off + SD[:, :, d:]
+            ED = _times(E, D[:, d:])
+            c = (ED / D[:, d:]).max(axis=1)
+            needed = self.first + _times(self.off, D[:, d:]) + 0.5 * _times(SD, D)
+            needed *= MORE
+            proven = (needed <= D[:, d:]).all(axis=1) & (c <= CONTRACTS)
+            again = ~proven & (needed <= LARGEST * bounds.units[d:]).all(axis=1)
+            if last or not again.any():
+                break
+            D[again, d:] = WIDER * needed[again]
+        lower, upper = box
+        proven &= ((self.q - D >= lower) & (self.q + D <= upper)).all(axis=1)
+        fastest = part.fastest[:, :d]
+        rate = _times(self.G, part.rate[:, :d])
+        straight = _times(np.abs(self.G), part.spread[:, :d])
+        straight += _times(self.G_off, fastest)
+        w = straight + _times(SD[:, :, :d], fastest)
+        w += _times(E, np.abs(rate) + straight)
+        e = (w / D[:, d:]).max(axis=1)
+        y = w + (e / (1.0 - np.minimum(c, CONTRACTS)))[:, None] * ED
+        return proven, Stretches(self.q[:, d:], D[:, d:], rate, MORE * y)
+
+
+def _times(A: Array, x: Array) -> Array:
+    """Return products of matrices with vectors or matrices, for each stretch."""
+    return A @ x if x.ndim == A.ndim else (A @ x[..., None])[..., 0]
