@@ -13,7 +13,12 @@ import pytest
 
 import armillary as arm
 from armillary.kinematics.closing.branch import home_branch
-from armillary.kinematics.closing.enclosing import Stretches, hull, refined, with_passive
+from armillary.kinematics.closing.enclosing import (
+    Stretches,
+    hull,
+    refined,
+    with_passive,
+)
 from armillary.trace import Op, evaluate
 from exact_operations import exact_operation
 
@@ -38,7 +43,9 @@ def positions(cell: arm.Cell, count: int, seed: int) -> Array:
     """Positions at which loops close, shape (count, n)."""
     lower, upper = cell.limits
     rng = np.random.default_rng(seed)
-    q = rng.uniform(np.maximum(lower, -3.0), np.minimum(upper, 3.0), (9 * count, len(lower)))
+    q = rng.uniform(
+        np.maximum(lower, -3.0), np.minimum(upper, 3.0), (9 * count, len(lower))
+    )
     return q[cell.close_loops(q).success][:count]
 
 
@@ -75,7 +82,9 @@ def test_assemblies_and_rates_stay_where_they_are_proven_to_be(name: str):
     used = []
     for k in np.flatnonzero(found.is_known):
         q, reach, rate, spread = (part[k] for part in found)
-        signs = np.concatenate([rng.choice([-1.0, 1.0], (40, n)), rng.uniform(-1, 1, (20, n))])
+        signs = np.concatenate(
+            [rng.choice([-1.0, 1.0], (40, n)), rng.uniform(-1, 1, (20, n))]
+        )
         at = q[:n] + signs * reach[:n]
         solved = cell.close_loops(at, near=np.tile(q[n:], (60, 1))).passive
         away = np.abs(solved - q[n:])

@@ -219,9 +219,7 @@ def _least(
         spans = spans.rows(is_open).halved()
         middles = len(spans.a) // 2
         count += middles
-        least, where = _at_least(
-            spans.d_b[:middles], spans.b[:middles], least, where
-        )
+        least, where = _at_least(spans.d_b[:middles], spans.b[:middles], least, where)
     if least < best:
         width = max(tolerance / max(fastest, 1e-9), 1e-9) * 100.0
         low, high = max(start, where - width), min(end, where + width)

@@ -231,21 +231,21 @@ class Track:
         """
         shape = len(middle), len(self.joints)
         found = Stretches(np.tile(self.rest, (shape[0], 1)), *np.zeros((3, *shape)))
-        for piece in self.pieces:
+        first = bisect_right(self.pieces, middle.min(), key=_start_of) - 1
+        last = bisect_right(self.pieces, middle.max(), key=_start_of)
+        for piece in self.pieces[max(first, 0) : last]:
             begun = middle >= piece.start
-            found.q[begun] = piece.last
-            for part in found[1:]:
+            moves = begun & (middle < piece.end)
+            for part in found:
                 part[begun] = 0.0
-            moves = np.flatnonzero(begun & (middle < piece.end))
-            if not len(moves):
-                continue
-            motion = piece.motion
-            polynomials = motion.times, motion.law, motion.curve, motion.piece
-            own = bounded_motion(
-                *polynomials, middle[moves] - piece.start, half[moves]
-            )
-            for part, values in zip(found, own, strict=True):
-                part[moves] = values
+            if not moves.all():
+                found.q[begun & ~moves] = piece.last
+            if moves.any():
+                motion, since = piece.motion, middle[moves] - piece.start
+                polynomials = motion.times, motion.law, motion.curve, motion.piece
+                own = bounded_motion(*polynomials, since, half[moves])
+                for part, values in zip(found, own, strict=True):
+                    part[moves] = values
         return found
 
     def knots(self, start: float, end: float) -> Array:
@@ -304,11 +304,9 @@ def knots_of(
     inner = [track.knots(start, end) for track in tracks]
     knots = np.unique(np.concatenate([[start, end], *inner]))
     counts = np.maximum(np.ceil(np.diff(knots) / most), 1.0).astype(int)
-    ends = zip(knots[:-1].tolist(), knots[1:].tolist(), counts.tolist(), strict=True)
-    parts: list[Array] = [
-        np.linspace(a, b, count, endpoint=False) for a, b, count in ends
-    ]
-    return np.concatenate([*parts, knots[-1:]])
+    steps = np.repeat(np.diff(knots) / counts, counts)
+    inside = np.arange(len(steps)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.append(np.repeat(knots[:-1], counts) + inside * steps, knots[-1:])
 
 
 def stretches_of(

@@ -273,6 +273,4 @@ def bounded_motion(
     q = bounded_polynomials(curve[piece[k]], r.value[:, 0], r.reach[:, 0])
     # q'' = q_rr r' r' + q_r r''
     bends = q.bends * r.slopes**2 + q.slopes * r.bends
-    return Stretches(
-        q.value, q.reach, q.slope * r.slope, half[:, None] * bends
-    )
+    return Stretches(q.value, q.reach, q.slope * r.slope, half[:, None] * bends)

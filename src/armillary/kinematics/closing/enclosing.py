@@ -35,20 +35,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import combinations_with_replacement, permutations
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from armillary.kernel import Kernel
+from armillary.kernel.kernel import shared_kernel
 from armillary.kinematics.closing.branch import Branch
 from armillary.kinematics.closing.solver import solved_on
 from armillary.model.fields import kept, kept_few
-from armillary.model.loops.equations import LoopEquations, on_arrays
+from armillary.model.loops.equations import LoopEquations
 from armillary.model.loops.system import Block, LoopSystem
 from armillary.model.upper_bound import enclosed
 from armillary.model.workcell import Workcell
-from armillary.trace import Program, evaluate, jvp, trace
-from armillary.trace.interval import Interval, exactly
+from armillary.trace import Program, jvp, trace
+from armillary.trace.interval import Interval
 
 __all__ = ["Stretches", "hull", "refined", "with_passive"]
 
@@ -193,7 +197,9 @@ def refined(
     return np.append(a, b[-1:]), found
 
 
-def with_passive(branch: Branch | None, stretches: Stretches, *ends: Array) -> Stretches:
+def with_passive(
+    branch: Branch | None, stretches: Stretches, *ends: Array
+) -> Stretches:
     """Return stretches with the passive joints of loops behind the joints of q.
 
     Args:
@@ -212,68 +218,63 @@ def with_passive(branch: Branch | None, stretches: Stretches, *ends: Array) -> S
     return LoopBounds.of(branch.cell).beside(stretches, middle, at_ends)
 
 
-class BlockBounds(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class BlockBounds:
     """A block of passive joints, and what is asked of its rows.
 
     Attributes:
         block: The block.
-        loops: The equations that its rows belong to.
-        seconds: The programs of their second derivatives, and
-        thirds: of their third ones, with what is below these.
-        rows: Of each row the place among these, and its number there.
+        loops: The equations of all loops, by their numbers.
+        joints: The places of its joints, inputs first.
         scales: What each row is multiplied by to be of the size of its loop, shape (r,).
-        units: What changes of its joints are compared with, inputs first, shape (x,).
+        units: What changes of its joints are compared with, shape (x,).
     """
 
     block: Block
-    loops: tuple[LoopEquations, ...]
-    seconds: tuple[Program, ...]
-    thirds: tuple[Program, ...]
-    rows: tuple[tuple[int, int], ...]
-    scales: Array
+    loops: Sequence[LoopEquations]
+    joints: list[int]
+    scales: list[float]
     units: Array
 
     @classmethod
     def of(cls, system: LoopSystem, block: Block) -> Self:
         """Read them from a system of loops."""
-        numbers = sorted({loop for loop, _ in block.rows})
-        loops = tuple(system.equations[loop] for loop in numbers)
         joints = [*block.inputs, *block.unknowns]
         return cls(
             block,
-            loops,
-            tuple(_derivatives(each, 2) for each in loops),
-            tuple(_derivatives(each, 3) for each in loops),
-            tuple((numbers.index(loop), row) for loop, row in block.rows),
-            np.array([system.scale(*row) for row in block.rows]),
+            system.equations,
+            joints,
+            [system.scale(*row) for row in block.rows],
             np.array([system.units[k] for k in joints]),
         )
 
-    @property
-    def joints(self) -> list[int]:
-        """Return the places of its joints, inputs first."""
-        return [*self.block.inputs, *self.block.unknowns]
+    @cached_property
+    def kernel(self) -> Kernel:
+        """Return the kernel of `derivatives`."""
+        size = len(self.joints)
+        names = "rows", "rates", "second"
+        program = trace(self.derivatives, name="bends", outputs=names, x=(size,))
+        return shared_kernel(program)
 
-    def at(self, q: Array) -> tuple[Array, Array, Array]:
+    def derivatives(self, x: Any) -> Any:
         """Return rows and their first and second derivatives, of the size of loops.
 
-        q: Positions of all joints, shape (s, n + m).
+        x: Traced positions of its joints.
 
         Returns:
-            Shapes (s, r), (s, r, x) and (s, r, x, x).
+            Shapes (r,), (r, x) and (r, x, x).
         """
-        x, r = len(self.units), len(self.rows)
-        found = tuple(np.zeros((len(q), r, *[x] * order)) for order in range(3))
-        for loop, equations in enumerate(self.loops):
-            given = [*q[:, list(equations.joints)].T, *equations.parameters]
-            numbers = evaluate(equations.program, given, on_arrays)
-            second = evaluate(self.seconds[loop], given, on_arrays)
-            count = equations.size
-            for part, values in zip(
-                found, (numbers[:count], numbers[count:], second), strict=True
-            ):
-                self._put(part, loop, values)
-        return found
+        places: Any = dict(zip(self.joints, x, strict=True))
+        known = {loop: self.loops[loop].rows(places) for loop, _ in self.block.rows}
+        rows: list[Any] = []
+        rates: list[Any] = []
+        for (loop, row), scale in zip(self.block.rows, self.scales, strict=True):
+            of_row = known[loop].rates[row]
+            at = dict(zip(self.loops[loop].joints, of_row, strict=True))
+            rows.append(scale * known[loop].values[row])
+            rates.append([scale * at.get(k, 0.0) for k in self.joints])
+        second = [[jvp(row, [(q, 1.0)]) for q in x] for row in rates]
+        return rows, rates, second
 
     def bends(self, lower: Array, upper: Array) -> Array:
         """Return bounds of third derivatives of rows in a box, shape (r, x, x, x).
@@ -281,79 +282,59 @@ class BlockBounds(NamedTuple):
         They are infinite where rows or their derivatives may jump.
 
         Args:
-            lower: Least positions of its joints, inputs first, shape (x,).
+            lower: Least positions of its joints, shape (x,).
             upper: Greatest.
         """
-        x, r = len(self.units), len(self.rows)
-        found = np.zeros((1, r, x, x, x))
+        size = len(self.units)
+        found = np.zeros((len(self.scales), size, size, size))
         place = {k: at for at, k in enumerate(self.joints)}
-        for loop, equations in enumerate(self.loops):
-            at = [place[k] for k in equations.joints]
+        for loop, program in self.thirds.items():
+            at = [place[k] for k in self.loops[loop].joints]
             box = [Interval(float(lower[k]), float(upper[k])) for k in at]
-            box += [exactly(float(p)) for p in equations.parameters]
-            third, may_jump = enclosed(self.thirds[loop], box)
-            # Rows, rates and second derivatives are there to see whether they jump.
-            third = third[len(third) - equations.size * _combinations(len(at), 3) :]
-            sizes: list[Any] = [max(-each.low, each.high) for each in third]
-            if may_jump:
-                sizes = [math.inf] * len(sizes)
-            self._put(found, loop, sizes)
-        return found[0]
+            numbers, may_jump = enclosed(program, box)
+            own = list(combinations_with_replacement(at, 3))
+            # Rows and lower derivatives are there to see whether they jump.
+            third = numbers[len(numbers) - self.loops[loop].size * len(own) :]
+            sizes = [max(-each.low, each.high) for each in third]
+            for r, (of, row) in enumerate(self.block.rows):
+                if of != loop:
+                    continue
+                for k, where in enumerate(own, start=row * len(own)):
+                    size_of = math.inf if may_jump else sizes[k] * self.scales[r]
+                    for each in permutations(where):
+                        found[(r, *each)] = size_of
+        return found
 
-    def _put(self, whole: Array, loop: int, values: Sequence[Any]) -> None:
-        """Put derivatives of the rows of a loop in their places, of the size of loops.
+    @cached_property
+    def thirds(self) -> dict[int, Program]:
+        """Return the program of the third derivatives of each of its loops.
 
-        Args:
-            whole: Of all rows, shape (s, r, x, ...).
-            loop: The place of the loop.
-            values: Those of `_derivatives`.
+        Those by each combination of joints, whose order does not matter; before them
+        rows and derivatives of lower orders.
         """
-        equations, order = self.loops[loop], whole.ndim - 2
-        place = {k: at for at, k in enumerate(self.joints)}
-        at = [place[k] for k in equations.joints]
-        places = list(combinations_with_replacement(at, order))
-        for r, (of, row) in enumerate(self.rows):
-            if of != loop:
-                continue
-            own = values[row * len(places) : (row + 1) * len(places)]
-            for where, value in zip(places, own, strict=True):
-                for each in set(permutations(where)):
-                    whole[(slice(None), r, *each)] = value * self.scales[r]
+        numbers = sorted({loop for loop, _ in self.block.rows})
+        return {loop: _third_derivatives(self.loops[loop]) for loop in numbers}
 
 
-def _combinations(joints: int, order: int) -> int:
-    """Return the number of derivatives of an order that a row has."""
-    return math.comb(joints + order - 1, order)
-
-
-def _derivatives(equations: LoopEquations, order: int) -> Program:
-    """Return the program of the derivatives of rows by joints, of an order from 2 on.
-
-    It takes what the program of the rows takes. It gives, for each row, those by each
-    combination of joints, whose order does not matter; before them rows and derivatives
-    of lower orders, if the order is above 2.
-    """
+def _third_derivatives(equations: LoopEquations) -> Program:
     count = len(equations.joints)
 
     def derived(x: Any) -> Any:
-        own, parameters = x[:count], x[count:]
-        places: Any = dict(zip(equations.joints, own, strict=True))
-        found = equations._replace(parameters=tuple(parameters)).rows(places)
+        places: Any = dict(zip(equations.joints, x, strict=True))
+        found = equations.rows(places)
         lower, rows = [found.values, *found.rates], found.rates
-        for k in range(1, order):
-            known = list(combinations_with_replacement(range(count), k))
-            wanted = list(combinations_with_replacement(range(count), k + 1))
+        for order in (1, 2):
+            known = list(combinations_with_replacement(range(count), order))
+            wanted = list(combinations_with_replacement(range(count), order + 1))
             before = [dict(zip(known, row, strict=True)) for row in rows]
             rows = [
-                [jvp([row[each[:-1]]], [(own[each[-1]], 1.0)])[0] for each in wanted]
+                [jvp([row[each[:-1]]], [(x[each[-1]], 1.0)])[0] for each in wanted]
                 for row in before
             ]
             lower += rows
-        if order > 2:
-            return [number for part in lower for number in part]
-        return [number for row in rows for number in row]
+        return [number for part in lower for number in part]
 
-    return trace(derived, name="derived", x=(count + len(equations.parameters),))
+    return trace(derived, name="third", x=(count,))
 
 
 class LoopBounds:
@@ -387,8 +368,8 @@ class LoopBounds:
             ends: Those at other places of each stretch.
         """
         every = np.arange(len(passive))
-        more = (0, 0), (0, passive.shape[1])
-        whole = Stretches(*(np.pad(each, more) for each in given))
+        more = np.zeros_like(passive)
+        whole = Stretches(*(np.concatenate([each, more], axis=1) for each in given))
         whole.q[:, self.count :] = passive
         whole.reach[:, self.count :] = math.inf
         for number, block in enumerate(self.blocks):
@@ -411,14 +392,10 @@ class LoopBounds:
         bounds = self.blocks[number]
         unknowns = list(bounds.block.unknowns)
         part = Stretches(*(each[np.ix_(rows, bounds.joints)] for each in whole))
-        middles = Middles.of(bounds, whole.q[rows], part)
+        middles = Middles.of(bounds, part)
         # All together have one box for T; those for which that is too large have
-        # smaller ones, as long as boxes get smaller. What would not be proven if T were
-        # 0 is too long.
-        nowhere = np.zeros((*middles.size.shape[2:], *[len(bounds.units)] * 3))
-        everywhere = np.full((2, 1), math.inf) * [[-1.0], [1.0]]
-        hopeful, _ = middles.proven(bounds, nowhere, everywhere, part)
-        groups = [(np.flatnonzero(hopeful), b"", 0)]
+        # smaller ones, as long as boxes get smaller.
+        groups = [(np.flatnonzero(middles.may_be_proven(bounds)), b"", 0)]
         while groups:
             group, before, depth = groups.pop()
             if not len(group):
@@ -471,16 +448,16 @@ class Middles(NamedTuple):
     D: Array
 
     @classmethod
-    def of(cls, bounds: BlockBounds, q: Array, part: Stretches) -> Self:
+    def of(cls, bounds: BlockBounds, part: Stretches) -> Self:
         """Compute them.
 
         Args:
             bounds: The block.
-            q: Positions of all joints, shape (s, n + m).
             part: The stretches of inputs, with unknowns behind.
         """
+        q: Any = np.ascontiguousarray(part.q)
         d, units = len(bounds.block.inputs), bounds.units
-        F, J, H = bounds.at(q)
+        F, J, H = bounds.kernel(q)
         # Rows that follow from others are solved for along with them.
         B = np.linalg.pinv(J[:, :, d:])
         size = np.abs(B)
@@ -492,7 +469,15 @@ class Middles(NamedTuple):
         D = part.reach.copy()
         first = noise + np.abs(_times(B, F)) + _times(np.abs(G) + G_off, D[:, :d])
         D[:, d:] = 2.0 * first + LEAST * units[d:]
-        return cls(part.q, G, G_off, size, off, BH, first, D)
+        return cls(q, G, G_off, size, off, BH, first, D)
+
+    def may_be_proven(self, bounds: BlockBounds) -> Truths:
+        """Return which stretches would contract if T were 0, in the least boxes."""
+        d, D = len(bounds.block.inputs), self.D.copy()
+        D[:, d:] *= 0.5
+        E = self.off + np.einsum("spxy,sy->spx", self.BH, D)[:, :, d:]
+        contracts = (_times(E, D[:, d:]) <= CONTRACTS * D[:, d:]).all(axis=1)
+        return contracts & (self.D <= LARGEST * bounds.units).all(axis=1)
 
     def box(self, bounds: BlockBounds) -> tuple[Array, Array]:
         """Return a box of joints that has room for all stretches, shape (x,) twice."""

@@ -140,7 +140,7 @@ class LoopEquations(NamedTuple):
         """
         own = [q[k] for k in self.joints]
         if any(isinstance(each, np.ndarray) for each in own):
-            numbers = evaluate(self.program, [*own, *self.parameters], on_arrays)
+            numbers = evaluate(self.program, [*own, *self.parameters], _on_arrays)
         else:
             numbers = evaluate(self.program, [*own, *self.parameters])
         count, width = self.size, len(self.joints)
@@ -151,7 +151,7 @@ class LoopEquations(NamedTuple):
         )
 
 
-def on_arrays(meaning: Any) -> Any:
+def _on_arrays(meaning: Any) -> Any:
     """Return what an operation does to arrays; a number stays what it is."""
     return meaning.on_arrays if isinstance(meaning, Op) else meaning
 
