@@ -1,7 +1,7 @@
 """How near links come during a timeline, proven between all instants.
 
-`PairSpans` says what no pair is nearer than between two instants. Spans in which that is
-less than the least known distance by more than a tolerance are halved, all at once,
+`PairSpans` says what no pair is nearer than between two instants. Spans in which that
+is less than the least known distance by more than a tolerance are halved, all at once,
 until no such span is left. What is always as near as the nearest pair asks for no more
 instants than it moves. A golden section then finds the least distance next to the best
 of all instants.

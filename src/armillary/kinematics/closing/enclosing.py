@@ -34,9 +34,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from itertools import combinations_with_replacement, permutations
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations_with_replacement, permutations
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
@@ -226,7 +226,7 @@ class BlockBounds:
         block: The block.
         loops: The equations of all loops, by their numbers.
         joints: The places of its joints, inputs first.
-        scales: What each row is multiplied by to be of the size of its loop, shape (r,).
+        scales: What each row is multiplied by to be of the size of its loop, (r,).
         units: What changes of its joints are compared with, shape (x,).
     """
 
@@ -477,7 +477,7 @@ class Middles(NamedTuple):
         D[:, d:] *= 0.5
         E = self.off + np.einsum("spxy,sy->spx", self.BH, D)[:, :, d:]
         contracts = (_times(E, D[:, d:]) <= CONTRACTS * D[:, d:]).all(axis=1)
-        return contracts & (self.D <= LARGEST * bounds.units).all(axis=1)
+        return contracts & (LARGEST * bounds.units >= self.D).all(axis=1)
 
     def box(self, bounds: BlockBounds) -> tuple[Array, Array]:
         """Return a box of joints that has room for all stretches, shape (x,) twice."""
