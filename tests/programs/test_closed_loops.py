@@ -141,6 +141,55 @@ def test_a_part_that_closed_loops_carry_grazes_a_sensor(
     assert len(changes) == 3
 
 
+class Bent(arm.joints.Joint, frozen=True, kw_only=True):
+    """A hinge behind gears that change their ratio at 0.4 rad."""
+
+    unit = arm.RADIAN
+
+    def pose(self, q: Any) -> arm.Pose:
+        angle = np.where(q < 0.4, q, 2.0 * q - 0.4)
+        c, s = np.cos(angle), np.sin(angle)
+        return arm.Pose(((c, -s, 0.0), (s, c, 0.0), (0.0, 0.0, 1.0)), (0.0, 0.0, 0.0))
+
+
+@pytest.mark.parametrize(("end", "is_proven"), [(0.39, True), (0.7, False)])
+def test_loops_whose_joints_have_corners_are_sampled_and_named(
+    end: float, is_proven: bool
+):
+    ball = arm.shapes.Sphere(radius=0.02)
+    pin = arm.Frame(name="pin", pose=arm.Pose.translation(0.2, 0, 0))
+    links = [
+        arm.Link(name="base"),
+        arm.Link(name="crank", parent="base", joint=Bent(), frames=[pin]),
+        arm.Link(
+            name="slider",
+            parent="base",
+            joint=arm.joints.Prismatic(axis=(1, 0, 0)),
+            collisions=[ball],
+            passive=True,
+        ),
+    ]
+    home = arm.Posture(name="home", joints=["crank", "slider"], q=[0.1, 0.7])
+    press = arm.Manipulator(
+        name="press",
+        links=links,
+        loops=[arm.Rod("pin", "slider", length=0.5)],
+        postures=[home],
+        home="home",
+    )
+    post = arm.Manipulator(
+        name="post", links=[arm.Link(name="body", collisions=[ball])]
+    )
+    mount = arm.Mount(manipulator="post", pose=arm.Pose.translation(0.8, 0, 0))
+    cell = arm.Cell(manipulators=[press, post], mounts=[mount])
+    timeline = cell.run(arm.Program({"press": [PTP(to=[end])]}), **FAST)
+    assert timeline.success, timeline.failure
+    found = timeline.clearance()
+    assert found.is_free == is_proven
+    assert found.sampled == (() if is_proven else (("post/body", "press/slider"),))
+    assert ("but for 1 pairs, which were sampled" in repr(found)) != is_proven
+
+
 def test_a_line_begins_where_the_tool_is(cell: arm.Cell, timeline: arm.Timeline):
     lift = timeline.span("lift")
     fk = cell.fk("flange")

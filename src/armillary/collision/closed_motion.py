@@ -12,10 +12,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.check import CollisionCheck
 from armillary.collision.motion import MotionReason
 from armillary.collision.motion_stages import NEARLY, SHORTEST
-from armillary.collision.spans import PairSpans
+from armillary.collision.spans import PairsCheck, PairSpans
 from armillary.kinematics.closing.enclosing import Stretches
 
 __all__ = ["closed_motions"]
@@ -39,7 +38,7 @@ then is not."""
 
 
 def closed_motions(
-    check: CollisionCheck, Q0: Array, Q1: Array, rounding: float
+    check: PairsCheck, Q0: Array, Q1: Array, rounding: float
 ) -> tuple[Array, Reasons]:
     """Return how far motions are free, and why: (n, joints) twice -> (n,) twice.
 
@@ -58,7 +57,7 @@ def closed_motions(
 
 
 def _motion(
-    check: CollisionCheck, q0: Array, q1: Array, rounding: float
+    check: PairsCheck, q0: Array, q1: Array, rounding: float
 ) -> tuple[float, MotionReason]:
     way = q1 - q0
 

@@ -12,22 +12,41 @@ that does not prove enough are halved, all at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import final
+from typing import Any, Protocol, final
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.check import CollisionCheck
 from armillary.kinematics.closing.enclosing import Stretches, hull, refined
 from armillary.kinematics.closing.solver import solved_on
-from armillary.kinematics.state import branch_of
+from armillary.kinematics.state import State, branch_of
 
-__all__ = ["PairSpans"]
+__all__ = ["PairSpans", "PairsCheck"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
+
+
+class PairsCheck(Protocol):
+    """What is asked of a `CollisionCheck`."""
+
+    margin: float
+    state: State
+
+    @property
+    def pairs(self) -> Sequence[tuple[str, str]]:
+        """Return the names of pairs of links."""
+        ...
+
+    def distances(self, q: Any) -> Array:
+        """Return the distance of each pair [m]: (s, n) -> (s, k)."""
+        ...
+
+    def approach_rates(self, lower: Array, upper: Array) -> Array:
+        """Return how fast they approach each other for unit rates of joints."""
+        ...
 
 
 @final
@@ -50,7 +69,7 @@ class PairSpans:
         of: Which of these each span is part of, shape (s,).
     """
 
-    check: CollisionCheck
+    check: PairsCheck
     at: Callable[[Array], Array]
     columns: Indices
     a: Array
@@ -64,7 +83,7 @@ class PairSpans:
     @classmethod
     def between(
         cls,
-        check: CollisionCheck,
+        check: PairsCheck,
         times: Array,
         at: Callable[[Array], Array],
         stretches: Callable[[Array, Array], Stretches],
@@ -136,7 +155,7 @@ class PairSpans:
         )
 
 
-def approach_speeds(check: CollisionCheck, joints: Stretches) -> Array:
+def approach_speeds(check: PairsCheck, joints: Stretches) -> Array:
     """Return how fast links of pairs approach each other in stretches, at most.
 
     Args:
@@ -158,6 +177,6 @@ def approach_speeds(check: CollisionCheck, joints: Stretches) -> Array:
     return np.asarray(speeds)
 
 
-def _distances(check: CollisionCheck, q: Array) -> Array:
+def _distances(check: PairsCheck, q: Array) -> Array:
     found = check.distances(q)
     return np.where(np.isnan(found), -np.inf, found)

@@ -173,7 +173,8 @@ def refined(
     a, b = times[:-1], times[1:]
     found = with_passive(branch, stretches(a, b), at(a), at(b))
     while True:
-        open_ = ~found.is_known & (b - a > least)
+        # Where loops do not close at all nothing will be found.
+        open_ = ~found.is_known & (b - a > least) & np.isfinite(found.q).all(axis=1)
         if not open_.any() or len(a) > MOST_STRETCHES:
             break
         middle = 0.5 * (a + b)[open_]
@@ -209,13 +210,18 @@ def with_passive(
             both ends of each stretch, shape (s, n).
 
     Returns:
-        Reaches are infinite where nothing is proven.
+        Reaches are infinite where nothing is proven. Where loops do not close in the
+        middle positions are those of an end, NaN if they do not there either.
     """
     if branch is None:
         return stretches
     passive, _ = solved_on(branch.cell, branch, np.concatenate([stretches.q, *ends]))
     middle, *at_ends = np.split(passive, 1 + len(ends))
-    return LoopBounds.of(branch.cell).beside(stretches, middle, at_ends)
+    found = LoopBounds.of(branch.cell).beside(stretches, middle, at_ends)
+    for end in at_ends:
+        own = found.q[:, -end.shape[1] :]
+        np.copyto(own, end, where=np.isnan(own))
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -406,6 +412,9 @@ class LoopBounds:
             if key == before:
                 continue
             T = self._thirds(number, box)
+            if not np.isfinite(T).all():  # by what is next to them, perhaps
+                box = some.box(bounds, rounded=False)
+                T = bounds.bends(*box)
             proven, found = some.proven(bounds, T, box, part.of(group))
             good = np.ix_(rows[group[proven]], unknowns)
             whole.reach[good] = found.reach[proven]
@@ -479,14 +488,18 @@ class Middles(NamedTuple):
         contracts = (_times(E, D[:, d:]) <= CONTRACTS * D[:, d:]).all(axis=1)
         return contracts & (LARGEST * bounds.units >= self.D).all(axis=1)
 
-    def box(self, bounds: BlockBounds) -> tuple[Array, Array]:
-        """Return a box of joints that has room for all stretches, shape (x,) twice."""
+    def box(self, bounds: BlockBounds, *, rounded: bool = True) -> tuple[Array, Array]:
+        """Return a box of joints that has room for all stretches, shape (x,) twice.
+
+        rounded: Whether it is made a little larger, so that others have the same.
+        """
         room = self.D.copy()
         room[:, len(bounds.block.inputs) :] *= 2.0
+        lower, upper = (self.q - room).min(axis=0), (self.q + room).max(axis=0)
+        if not rounded:
+            return lower, upper
         step = GRID * bounds.units
-        lower = np.floor((self.q - room).min(axis=0) / step) * step
-        upper = np.ceil((self.q + room).max(axis=0) / step) * step
-        return lower, upper
+        return np.floor(lower / step) * step, np.ceil(upper / step) * step
 
     def proven(
         self,
