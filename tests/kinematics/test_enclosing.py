@@ -70,7 +70,7 @@ def rates_at(cell: arm.Cell, x: Array) -> Array:
         own[:, list(equations.joints)] = equations.rows(x.tolist()).rates
         rows = np.concatenate([rows, own])
     n = system.count
-    return np.linalg.lstsq(rows[:, n:], -rows[:, :n], rcond=None)[0]
+    return np.asarray(np.linalg.lstsq(rows[:, n:], -rows[:, :n])[0], np.float64)
 
 
 @pytest.mark.parametrize("name", HALF)
@@ -122,9 +122,10 @@ def closed(cell: arm.Cell, u: list[Any], p: list[Any]) -> list[Any]:
     system = cell.workcell.loop_system
     n, m = len(u), len(p)
     addresses = [row for block in system.blocks for row in block.rows]
+    values: Any = mpmath.matrix(m, 1)
     for _ in range(7):
         x = [*u, *p]
-        values, J = mpmath.matrix(m, 1), mpmath.matrix(m, m)
+        J: Any = mpmath.matrix(m, m)
         for r, (loop, row) in enumerate(addresses):
             each = system.equations[loop]
             given = [x[k] for k in each.joints]

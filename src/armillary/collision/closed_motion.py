@@ -91,10 +91,10 @@ def _motion(
     def look(spans: PairSpans) -> None:
         for t, d in ((spans.a, spans.d_a), (spans.b, spans.d_b)):
             least = d.min(axis=1, initial=math.inf)
-            unknown = np.isneginf(least)
+            unknown = least == -math.inf
             ends(t, unknown, MotionReason.NOT_PROVEN)
             ends(t, (least <= touching) & ~unknown, MotionReason.CONTACT)
-        ends(spans.a, np.isinf(spans.v).any(axis=1), MotionReason.NOT_PROVEN)
+        ends(spans.a, (spans.v == math.inf).any(axis=1), MotionReason.NOT_PROVEN)
 
     look(spans)
     computed = len(spans.a)

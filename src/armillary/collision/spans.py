@@ -32,8 +32,15 @@ Indices = npt.NDArray[np.int64]
 class PairsCheck(Protocol):
     """What is asked of a `CollisionCheck`."""
 
-    margin: float
-    state: State
+    @property
+    def margin(self) -> float:
+        """Return what is nearer touches [m]."""
+        ...
+
+    @property
+    def state(self) -> State:
+        """Return the state whose branch of loops is used."""
+        ...
 
     @property
     def pairs(self) -> Sequence[tuple[str, str]]:

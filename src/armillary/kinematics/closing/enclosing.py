@@ -124,7 +124,7 @@ class Stretches(NamedTuple):
             positions: Of some joints, shape (k, m).
             joints: Which these are, shape (m,).
         """
-        where = np.ix_(rows, joints)
+        where = rows[:, None], np.array(joints)
         away = np.abs(positions - self.q[where])
         return np.asarray((away <= self.reach[where] + NOISE).all(axis=1))
 
@@ -390,14 +390,14 @@ class LoopBounds:
             for end in ends:
                 own = end[:, [k - self.count for k in unknowns]]
                 near &= whole.holds(every, own, unknowns)
-            whole.reach[np.ix_(~near, unknowns)] = math.inf
+            whole.reach[np.flatnonzero(~near)[:, None], unknowns] = math.inf
         return whole
 
     def _enclose(self, number: int, whole: Stretches, rows: Indices) -> None:
         """Fill in the passive joints of a block, in rows where inputs are known."""
         bounds = self.blocks[number]
         unknowns = list(bounds.block.unknowns)
-        part = Stretches(*(each[np.ix_(rows, bounds.joints)] for each in whole))
+        part = Stretches(*(each[rows[:, None], bounds.joints] for each in whole))
         middles = Middles.of(bounds, part)
         # All together have one box for T; those for which that is too large have
         # smaller ones, as long as boxes get smaller.
@@ -411,12 +411,12 @@ class LoopBounds:
             key = np.stack(box).tobytes()
             if key == before:
                 continue
-            T = self._thirds(number, box)
-            if not np.isfinite(T).all():  # by what is next to them, perhaps
+            third = self._thirds(number, box)
+            if not np.isfinite(third).all():  # by what is next to them, perhaps
                 box = some.box(bounds, rounded=False)
-                T = bounds.bends(*box)
-            proven, found = some.proven(bounds, T, box, part.of(group))
-            good = np.ix_(rows[group[proven]], unknowns)
+                third = bounds.bends(*box)
+            proven, found = some.proven(bounds, third, box, part.of(group))
+            good = rows[group[proven]][:, None], unknowns
             whole.reach[good] = found.reach[proven]
             whole.rate[good] = found.rate[proven]
             whole.spread[good] = found.spread[proven]
@@ -486,7 +486,8 @@ class Middles(NamedTuple):
         D[:, d:] *= 0.5
         E = self.off + np.einsum("spxy,sy->spx", self.BH, D)[:, :, d:]
         contracts = (_times(E, D[:, d:]) <= CONTRACTS * D[:, d:]).all(axis=1)
-        return contracts & (LARGEST * bounds.units >= self.D).all(axis=1)
+        small = (LARGEST * bounds.units >= self.D).all(axis=1)
+        return np.asarray(contracts & small)
 
     def box(self, bounds: BlockBounds, *, rounded: bool = True) -> tuple[Array, Array]:
         """Return a box of joints that has room for all stretches, shape (x,) twice.
