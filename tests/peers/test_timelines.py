@@ -33,7 +33,9 @@ def seam() -> arm.Timeline:
 def pick() -> arm.Timeline:
     """An arm moves a box of 4 kg across a conveyor that moves."""
     cell = belt_cell()
-    heavy = arm.SpatialInertia(4.0, (0.0, 0.0, 0.08), np.diag([0.05, 0.06, 0.04]))
+    heavy = arm.SpatialInertia(
+        4.0, (0.0, 0.0, 0.08), ((0.05, 0.0, 0.0), (0.0, 0.06, 0.0), (0.0, 0.0, 0.04))
+    )
     (box,) = (each for each in cell.manipulators if each.name == "box")
     (body,) = box.links
     loaded = box.replace(links=[body.replace(inertia=heavy)])

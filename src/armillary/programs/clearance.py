@@ -22,7 +22,7 @@ from armillary.collision.spans import PairSpans
 from armillary.errors import quote
 from armillary.programs.recording import Recording
 
-__all__ = ["Clearance", "clearance", "nearest_sample"]
+__all__ = ["Clearance", "clearance", "nearest_below"]
 
 Array = npt.NDArray[np.float64]
 
@@ -34,6 +34,9 @@ SAMPLED: Final = 0.002
 
 SHORTEST: Final = 1e-4
 """Spans in which loops are not proven to move on are not halved below this [s]."""
+
+NEARLY: Final = 1e-6
+"""By how much farther apart than enough is proven to be enough [m]."""
 
 MOST: Final = 4_000_000
 """Distances that are computed at most; then what is proven is less."""
@@ -128,37 +131,44 @@ def clearance(recording: Recording, *, tolerance: float = 1e-5) -> Clearance:
     )
 
 
-def nearest_sample(
+def nearest_below(
     recording: Recording,
     moved: Callable[[tuple[str, str]], bool],
     start: float,
     end: float,
+    enough: float,
 ) -> Clearance:
-    """Return how near some pairs come in a span of time, at samples every `SAMPLED`.
+    """Return how near some pairs come in a span of time.
+
+    Where its distance is above `enough`, none of the pairs that are not sampled is
+    nearer than that at any instant.
 
     Args:
         recording: What moved.
         moved: Whether a pair counts.
         start: When it begins [s].
         end: When it ends [s].
+        enough: Distances above this are not told apart [m].
     """
-    best = Clearance(distance=math.inf)
+    best, proven = Clearance(distance=math.inf), math.inf
+    sampled: dict[tuple[str, str], None] = {}
     for first, last in recording.attached_spans():
         a, b = max(first, start), min(last, end)
         check = recording.check(first)
-        columns = [k for k, pair in enumerate(check.pairs) if moved(pair)]
-        if a >= b or not columns:
+        columns = np.array([k for k, pair in enumerate(check.pairs) if moved(pair)])
+        if a >= b or not len(columns):
             continue
-        times = np.linspace(a, b, math.ceil((b - a) / SAMPLED) + 1)
-        distances = check.distances(recording.at(times).q)[:, columns]
-        row, k = divmod(int(np.argmin(distances)), len(columns))
-        if distances[row, k] < best.distance:
-            best = Clearance(
-                distance=float(distances[row, k]),
-                pair=check.pairs[columns[k]],
-                time=float(times[row]),
-            )
-    return best
+        least = enough + 2.0 * NEARLY
+        found, time, bound, unknown = _least(
+            recording, check, a, b, NEARLY, least, columns
+        )
+        proven = min(proven, bound)
+        sampled |= dict.fromkeys(unknown)
+        if found < best.distance:
+            d = check.distances(recording.at(time).q)[columns]
+            pair = check.pairs[columns[int(np.argmin(d))]]
+            best = Clearance(distance=found, pair=pair, time=time)
+    return msgspec.structs.replace(best, proven=proven, sampled=tuple(sampled))
 
 
 def _at(recording: Recording, time: float) -> Iterator[tuple[CollisionCheck, Array]]:
@@ -175,10 +185,20 @@ def _least(
     end: float,
     tolerance: float,
     best: float,
+    columns: npt.NDArray[np.int64] | None = None,
 ) -> tuple[float, float, float, list[tuple[str, str]]]:
     """Return the least distance in an interval, when that is, and what is proven.
 
     The last are the pairs that were sampled, of which nothing is proven.
+
+    Args:
+        recording: What moved.
+        check: Of the attachments in the interval.
+        start: When it begins [s].
+        end: When it ends [s].
+        tolerance: By how much less may be proven than is found [m].
+        best: A distance that is known already [m]; greater ones need not be right.
+        columns: Pairs that count; by default all.
     """
     knots = recording.knots(start, end, most=COARSE)
 
@@ -186,16 +206,21 @@ def _least(
         return recording.at(times).q
 
     def nearest(times: Array) -> Array:
-        found = check.clearance(at(times))
+        if columns is None:
+            found = check.clearance(at(times))
+        else:
+            found = check.distances(at(times))[:, columns].min(axis=1)
         return np.where(np.isnan(found), -math.inf, found)
 
     if len(knots) < 2:
         (least,) = nearest(knots)
         return float(least), start, float(least) - ROUNDING, []
     spans = PairSpans.between(check, knots, at, recording.stretches, least=SHORTEST)
+    if columns is not None:
+        spans = spans.pairs(columns)
     known = np.isfinite(spans.v).all(axis=0)
     least, where, proven = math.inf, start, math.inf
-    unknown = [check.pairs[k] for k in np.flatnonzero(~known).tolist()]
+    unknown = [check.pairs[k] for k in spans.columns[~known].tolist()]
     if unknown:
         count = max(2, math.ceil((end - start) / SAMPLED))
         times = np.linspace(start, end, count + 1)

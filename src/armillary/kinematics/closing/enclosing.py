@@ -464,11 +464,12 @@ class Middles(NamedTuple):
             bounds: The block.
             part: The stretches of inputs, with unknowns behind.
         """
-        q: Any = np.ascontiguousarray(part.q)
+        q = np.ascontiguousarray(part.q)
         d, units = len(bounds.block.inputs), bounds.units
-        F, J, H = bounds.kernel(q)
+        derivatives: Any = bounds.kernel(q)
+        F, J, H = (np.asarray(each, np.float64) for each in derivatives)
         # Rows that follow from others are solved for along with them.
-        B = np.linalg.pinv(J[:, :, d:])
+        B = np.asarray(np.linalg.pinv(J[:, :, d:]), np.float64)
         size = np.abs(B)
         noise = NOISE * size.sum(axis=2)
         G, G_off = -B @ J[:, :, :d], noise[:, :, None] / units[:d]
@@ -518,31 +519,64 @@ class Middles(NamedTuple):
             part: The stretches of inputs, with unknowns behind.
         """
         d, D = len(bounds.block.inputs), self.D.copy()
-        for last in (*[False] * ROUNDS, True):
-            TD = np.einsum("rxyz,sz->srxy", T, D)
-            SD = np.einsum("spxy,sy->spx", self.BH, D)
-            SD += self.size @ np.einsum("srxy,sy->srx", TD, D)
-            E = self.off + SD[:, :, d:]
-            ED = _times(E, D[:, d:])
-            c = (ED / D[:, d:]).max(axis=1)
-            needed = self.first + _times(self.off, D[:, d:]) + 0.5 * _times(SD, D)
-            needed *= MORE
-            proven = (needed <= D[:, d:]).all(axis=1) & (c <= CONTRACTS)
-            again = ~proven & (needed <= LARGEST * bounds.units[d:]).all(axis=1)
-            if last or not again.any():
+        found = self.mapped(T, D, d)
+        for _ in range(ROUNDS):
+            small = (found.needed <= LARGEST * bounds.units[d:]).all(axis=1)
+            again = ~found.proven & small
+            if not again.any():
                 break
-            D[again, d:] = WIDER * needed[again]
+            D[again, d:] = WIDER * found.needed[again]
+            found = self.mapped(T, D, d)
         lower, upper = box
-        proven &= ((self.q - D >= lower) & (self.q + D <= upper)).all(axis=1)
+        within = ((self.q - D >= lower) & (self.q + D <= upper)).all(axis=1)
         fastest = part.fastest[:, :d]
         rate = _times(self.G, part.rate[:, :d])
         straight = _times(np.abs(self.G), part.spread[:, :d])
         straight += _times(self.G_off, fastest)
-        w = straight + _times(SD[:, :, :d], fastest)
-        w += _times(E, np.abs(rate) + straight)
+        w = straight + _times(found.SD[:, :, :d], fastest)
+        w += _times(found.E, np.abs(rate) + straight)
         e = (w / D[:, d:]).max(axis=1)
-        y = w + (e / (1.0 - np.minimum(c, CONTRACTS)))[:, None] * ED
-        return proven, Stretches(self.q[:, d:], D[:, d:], rate, MORE * y)
+        y = w + (e / (1.0 - np.minimum(found.c, CONTRACTS)))[:, None] * found.ED
+        unknowns = Stretches(self.q[:, d:], D[:, d:], rate, MORE * y)
+        return np.asarray(found.proven & within), unknowns
+
+    def mapped(self, T: Array, D: Array, d: int) -> Mapped:
+        """Return to what boxes are mapped.
+
+        Args:
+            T: Bounds of third derivatives, shape (r, x, x, x).
+            D: The boxes, shape (s, x).
+            d: How many of the x joints are inputs.
+        """
+        bent = np.einsum("srxy,sy->srx", np.einsum("rxyz,sz->srxy", T, D), D)
+        SD = np.einsum("spxy,sy->spx", self.BH, D) + self.size @ bent
+        E = self.off + SD[:, :, d:]
+        ED = _times(E, D[:, d:])
+        c = (ED / D[:, d:]).max(axis=1)
+        needed = self.first + _times(self.off, D[:, d:]) + 0.5 * _times(SD, D)
+        needed *= MORE
+        proven = (needed <= D[:, d:]).all(axis=1) & (c <= CONTRACTS)
+        return Mapped(SD, E, ED, c, needed, np.asarray(proven))
+
+
+class Mapped(NamedTuple):
+    """To what boxes around unknowns are mapped, in the letters of this module.
+
+    Attributes:
+        SD: S D, shape (s, p, x).
+        E: Shape (s, p, p).
+        ED: E D_p, shape (s, p).
+        c: Shape (s,).
+        needed: What D_p has to be at least, shape (s, p).
+        proven: Whether it is, and c is small enough, shape (s,).
+    """
+
+    SD: Array
+    E: Array
+    ED: Array
+    c: Array
+    needed: Array
+    proven: Truths
 
 
 def _times(A: Array, x: Array) -> Array:
