@@ -514,8 +514,8 @@ class CollisionCheck:
         Each row is answered as if it were alone, to the last bit.
         They are proven, by bounds of how fast joints move links: no contact between
         samples is missed. Links touch that come nearer than the margin and 1e-6 m.
-        Meshes are treated by their hulls, also where a check is `exact`; with `step`
-        they are treated as the check does.
+        Meshes are treated by their hulls, also where a check is `exact`; with `step`,
+        and of cells with closed loops, they are treated as the check does.
 
         Args:
             q0: Where motions begin [m or rad], shape (..., n).
@@ -527,9 +527,8 @@ class CollisionCheck:
 
         Raises:
             ShapeError: `q0` or `q1` has another shape.
-            ModelError: The speed of links is not known, since a closed loop or a script
-                that is not compiled moves them, and there is no `step`; or `step` is
-                not above 0.
+            ModelError: The speed of links is not known, since a script that is not
+                compiled moves them, and there is no `step`; or `step` is not above 0.
         """
         # Two rows of floats take the short way, as for a call.
         one = self._motion_of_one(q0, q1) if step is None else None

@@ -23,7 +23,7 @@ from armillary.kinematics.closing.enclosing import Stretches, hull, refined
 from armillary.kinematics.closing.solver import solved_on
 from armillary.kinematics.state import State, branch_of
 
-__all__ = ["PairSpans", "PairsCheck"]
+__all__ = ["PairSpans", "PairsCheck", "approach_speeds", "distances_of"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -108,7 +108,7 @@ class PairSpans:
                 longer.
         """
         times, joints = refined(branch_of(check.state), times, at, stretches, least)
-        d = _distances(check, at(times))
+        d = distances_of(check, at(times))
         return cls(
             check=check,
             at=at,
@@ -142,7 +142,7 @@ class PairSpans:
         """Return the halves of all spans, first halves before second ones."""
         middle = 0.5 * (self.a + self.b)
         q = self.at(middle)
-        d = _distances(self.check, q)[:, self.columns]
+        d = distances_of(self.check, q)[:, self.columns]
         v = self.v
         branch = branch_of(self.check.state)
         if branch is not None:
@@ -184,6 +184,10 @@ def approach_speeds(check: PairsCheck, joints: Stretches) -> Array:
     return np.asarray(speeds)
 
 
-def _distances(check: PairsCheck, q: Array) -> Array:
+def distances_of(check: PairsCheck, q: Array) -> Array:
+    """Return distances of pairs [m], minus infinity where a pose is not known.
+
+    q: Joint positions, shape (s, n).
+    """
     found = check.distances(q)
     return np.where(np.isnan(found), -np.inf, found)
