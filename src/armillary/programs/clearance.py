@@ -166,7 +166,7 @@ def nearest_below(
         sampled |= dict.fromkeys(unknown)
         if found < best.distance:
             d = check.distances(recording.at(time).q)[columns]
-            pair = check.pairs[columns[int(np.argmin(d))]]
+            pair = check.pairs[int(columns[np.argmin(d)])]
             best = Clearance(distance=found, pair=pair, time=time)
     return msgspec.structs.replace(best, proven=proven, sampled=tuple(sampled))
 
@@ -220,7 +220,8 @@ def _least(
         spans = spans.pairs(columns)
     known = np.isfinite(spans.v).all(axis=0)
     least, where, proven = math.inf, start, math.inf
-    unknown = [check.pairs[k] for k in spans.columns[~known].tolist()]
+    places: list[int] = spans.columns[~known].tolist()
+    unknown = [check.pairs[k] for k in places]
     if unknown:
         count = max(2, math.ceil((end - start) / SAMPLED))
         times = np.linspace(start, end, count + 1)
