@@ -148,7 +148,7 @@ def nearest_below(
         moved: Whether a pair counts.
         start: When it begins [s].
         end: When it ends [s].
-        enough: Distances above this are not told apart [m].
+        enough: Greater distances count as equal [m].
     """
     best, proven = Clearance(distance=math.inf), math.inf
     sampled: dict[tuple[str, str], None] = {}
