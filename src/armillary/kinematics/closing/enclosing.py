@@ -15,7 +15,7 @@ so that by Taylor's formula all solutions near the middle have
 If the right side and |G| D_u together are at most D_p, the operator p - B F(u, p) maps
 the box D_p into itself, so that there is a solution for each u. With
 
-    E = |B J_p - 1| + (S D)_p,    E D_p <= c D_p,    c < 1
+    E = |B J_p - 1| + (S D)_p,    E v <= c v,    v > 0,    c < 1
 
 it is the only one in the box, and rates are nowhere singular (Krawczyk 1969; Neumaier,
 Interval Methods for Systems of Equations, chapter 5; c bounds the spectral radius of E,
@@ -23,7 +23,9 @@ by Collatz and Wielandt). So the assembly that moves on from that of the middle 
 one. Its rates p' differ from G u' by y, with
 
     |y| <= (S D)_u |u'| + E |G u'| + E |y| =: w + E |y|,
-    |y| <= w + e / (1 - c) E D_p            where w <= e D_p.
+    |y| <= z + e / (1 - c) v                where w + E z - z <= e v,
+
+and z is a few terms of w + E w + E E w + ... Likewise v is D_p + E D_p / c + ...
 
 A stretch for which this cannot be shown is to be halved. T is found by intervals, which
 round outwards. What rounding adds elsewhere is bounded by `NOISE` of a row, which is
@@ -69,6 +71,9 @@ MORE: Final = 1.0 + 1e-9
 CONTRACTS: Final = 0.25
 """The greatest c: with a greater one bounds of rates are much larger than rates."""
 
+TERMS: Final = 6
+"""Terms of geometric series of E."""
+
 ROUNDS: Final = 6
 """Boxes that are tried around passive joints."""
 
@@ -90,6 +95,9 @@ LARGEST: Final = 0.5
 GRID: Final = 1.0 / 8.0
 """To multiples of this the boxes are widened for which T is found, so that motions
 near each other share it [rad, or of the size of a loop]."""
+
+MOST_JOINED: Final = 24
+"""Joints of blocks that are enclosed as one, whose third derivatives are many."""
 
 MOST_KEPT: Final = 256
 """Such boxes that a cell keeps."""
@@ -343,6 +351,32 @@ def _third_derivatives(equations: LoopEquations) -> Program:
     return trace(derived, name="third", x=(count,))
 
 
+def _joined(system: LoopSystem) -> list[Block]:
+    """Return the blocks of loops, as one where passive joints of others are inputs.
+
+    A box forgets that its joints move together: boxes of a chain of blocks, one after
+    the other, would get wider by the same factor from each to the next.
+    """
+    groups: list[list[Block]] = []
+    for block in system.blocks:
+        own = {system.block_of.get(k) for k in block.inputs} - {None}
+        needed = {system.blocks[b] for b in own if b is not None}
+        before = [group for group in groups if not needed.isdisjoint(group)]
+        groups = [group for group in groups if group not in before]
+        groups.append([each for group in before for each in group] + [block])
+    joined: list[Block] = []
+    for group in groups:
+        unknowns = {k: None for block in group for k in block.unknowns}
+        inputs = {k: None for block in group for k in block.inputs if k not in unknowns}
+        if len(unknowns) + len(inputs) > MOST_JOINED:
+            joined += sorted(group, key=system.blocks.index)
+            continue
+        rows = tuple(row for block in group for row in block.rows)
+        loops = tuple(loop for block in group for loop in block.loops)
+        joined.append(Block(tuple(unknowns), tuple(inputs), rows, loops))
+    return joined
+
+
 class LoopBounds:
     """Proves where the loops of a cell lead, and how fast.
 
@@ -355,7 +389,7 @@ class LoopBounds:
         """Read the loops of a cell."""
         system = cell.loop_system
         self.count = system.count
-        self.blocks = tuple(BlockBounds.of(system, each) for each in system.blocks)
+        self.blocks = tuple(BlockBounds.of(system, each) for each in _joined(system))
 
     @classmethod
     def of(cls, cell: Workcell) -> Self:
@@ -486,7 +520,8 @@ class Middles(NamedTuple):
         d, D = len(bounds.block.inputs), self.D.copy()
         D[:, d:] *= 0.5
         E = self.off + np.einsum("spxy,sy->spx", self.BH, D)[:, :, d:]
-        contracts = (_times(E, D[:, d:]) <= CONTRACTS * D[:, d:]).all(axis=1)
+        _, c = _contraction(E, D[:, d:])
+        contracts = c <= CONTRACTS
         small = (LARGEST * bounds.units >= self.D).all(axis=1)
         return np.asarray(contracts & small)
 
@@ -535,8 +570,12 @@ class Middles(NamedTuple):
         straight += _times(self.G_off, fastest)
         w = straight + _times(found.SD[:, :, :d], fastest)
         w += _times(found.E, np.abs(rate) + straight)
-        e = (w / D[:, d:]).max(axis=1)
-        y = w + (e / (1.0 - np.minimum(found.c, CONTRACTS)))[:, None] * found.ED
+        z = w
+        with np.errstate(invalid="ignore", over="ignore"):
+            for _ in range(TERMS):
+                z = w + _times(found.E, z)
+            e = ((w + _times(found.E, z) - z) / found.v).max(axis=1).clip(0.0)
+            y = z + (e / (1.0 - np.minimum(found.c, CONTRACTS)))[:, None] * found.v
         unknowns = Stretches(self.q[:, d:], D[:, d:], rate, MORE * y)
         return np.asarray(found.proven & within), unknowns
 
@@ -551,12 +590,11 @@ class Middles(NamedTuple):
         bent = np.einsum("srxy,sy->srx", np.einsum("rxyz,sz->srxy", T, D), D)
         SD = np.einsum("spxy,sy->spx", self.BH, D) + self.size @ bent
         E = self.off + SD[:, :, d:]
-        ED = _times(E, D[:, d:])
-        c = (ED / D[:, d:]).max(axis=1)
+        v, c = _contraction(E, D[:, d:])
         needed = self.first + _times(self.off, D[:, d:]) + 0.5 * _times(SD, D)
         needed *= MORE
         proven = (needed <= D[:, d:]).all(axis=1) & (c <= CONTRACTS)
-        return Mapped(SD, E, ED, c, needed, np.asarray(proven))
+        return Mapped(SD, E, v, c, needed, np.asarray(proven))
 
 
 class Mapped(NamedTuple):
@@ -565,7 +603,7 @@ class Mapped(NamedTuple):
     Attributes:
         SD: S D, shape (s, p, x).
         E: Shape (s, p, p).
-        ED: E D_p, shape (s, p).
+        v: Shape (s, p).
         c: Shape (s,).
         needed: What D_p has to be at least, shape (s, p).
         proven: Whether it is, and c is small enough, shape (s,).
@@ -573,10 +611,19 @@ class Mapped(NamedTuple):
 
     SD: Array
     E: Array
-    ED: Array
+    v: Array
     c: Array
     needed: Array
     proven: Truths
+
+
+def _contraction(E: Array, D: Array) -> tuple[Array, Array]:
+    """Return v and c: (s, p, p) and (s, p) -> (s, p) and (s,)."""
+    v = D
+    with np.errstate(invalid="ignore", over="ignore"):
+        for _ in range(TERMS):
+            v = D + _times(E, v) / CONTRACTS
+        return v, (_times(E, v) / v).max(axis=1)
 
 
 def _times(A: Array, x: Array) -> Array:
