@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -164,17 +166,61 @@ def test_samples_are_taken_only_if_asked_for():
         check.motion(q0, q1, step=0.0)
 
 
-def test_loops_are_not_proven():
-    cell = arm.example("five_bar")
-    ball = Sphere(radius=0.001)
-    robot = cell.manipulators[0]
-    links = [link.replace(collisions=[ball]) for link in robot.links]
-    cell = cell.replace(manipulators=[robot.replace(links=links)])
-    check = cell.replace(rules=arm.Rules.everything()).collision()
-    q = np.array(cell.home.q)
-    with pytest.raises(ModelError, match="closed loops"):
-        check.motion(q, q + 0.01)
-    assert check.motion(q, q + 0.01, step=0.01).reason in tuple(MotionReason)
+@pytest.fixture(scope="module")
+def closed() -> tuple[arm.Cell, Any]:
+    """A five-bar with balls on its forearms, between two posts, and its check."""
+    (robot,) = arm.example("five_bar").manipulators
+    tip = Sphere(radius=0.02, pose=arm.Pose.translation(0.15, 0, 0))
+    links = [
+        link.replace(collisions=[tip]) if link.passive else link for link in robot.links
+    ]
+    body = arm.Link(name="body", collisions=[Sphere(radius=0.05)])
+    posts = [arm.Manipulator(name=name, links=[body]) for name in ("left", "right")]
+    mounts = [
+        arm.Mount(manipulator="left", pose=arm.Pose.translation(-0.2, 0.28, 0.0)),
+        arm.Mount(manipulator="right", pose=arm.Pose.translation(0.24, 0.28, 0.0)),
+    ]
+    rules = arm.Rules.actin().exclude("five_bar/*", "five_bar/*")
+    moved = robot.replace(links=links)
+    cell = arm.Cell(manipulators=[moved, *posts], mounts=mounts, rules=rules)
+    return cell, cell.collision(margin=0.002)
+
+
+def test_motions_of_closed_loops_beside_dense_samples(closed: tuple[arm.Cell, Any]):
+    cell, check = closed
+    lower, upper = cell.limits
+    Q = np.random.default_rng(11).uniform(lower, upper, (400, 2))
+    Q = Q[~check(Q)]
+    q0, q1 = Q[:20], Q[20:40]
+    found = check.motion(q0, q1)
+    t = np.linspace(0.0, 1.0, 3001)
+    for k in range(20):
+        way = q0[k] + t[:, None] * (q1[k] - q0[k])
+        distances = check.clearance(way)
+        near = np.isnan(distances) | (distances <= check.margin + 1e-6)
+        first = t[near.argmax()] if near.any() else np.inf
+        assert found.fraction[k] <= first
+        if found.reason[k] == MotionReason.CONTACT:
+            assert check.clearance(found.q[k]) <= check.margin + 1e-6
+            assert first - found.fraction[k] <= 2.0 / 3000
+        elif found.reason[k] == MotionReason.NOT_PROVEN:
+            # Only where loops do not close does a proof end without contact.
+            assert np.isnan(distances[near.argmax()])
+            assert first - found.fraction[k] < 1e-2
+    assert {*found.reason.tolist()} == {0, 1, 2}
+
+
+def test_motions_of_closed_loops_are_answered_alone(closed: tuple[arm.Cell, Any]):
+    cell, check = closed
+    q0 = np.array(cell.home.q)
+    q1 = q0 + np.array([[0.1, -0.1], [0.0, 0.0], [np.nan, 0.0]])
+    found = check.motion(q0, q1)
+    assert found.reason.tolist() == [0, 0, 3]
+    for k in range(3):
+        alone = check.motion(q0, q1[k])
+        assert (alone.fraction, alone.reason) == pytest.approx(
+            (found.fraction[k], found.reason[k]), nan_ok=True
+        )
 
 
 def test_far_beyond_the_limits_of_joints():

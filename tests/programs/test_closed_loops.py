@@ -93,27 +93,101 @@ def test_a_robot_goes_on_with_the_belt_after_it_grips(
     np.testing.assert_allclose(speeds, SPEED, atol=1e-5)
 
 
-def test_pairs_of_closed_loops_are_sampled_and_named(cell: arm.Cell):
-    # A post that the part passes, beside the belt: proven until the robot has the part.
+def test_what_closed_loops_carry_is_proven(cell: arm.Cell):
+    # A post beside the belt, which the part passes in the robot's grip, and near enough
+    # to the way of the robot's flange to be nearest there.
     post = arm.Manipulator(
         name="post",
         links=[arm.Link(name="body", collisions=[arm.shapes.Sphere(radius=0.02)])],
     )
-    place = arm.Pose.translation(-0.7, 0.15, -1.074)
+    place = arm.Pose.translation(-0.12, 0.12, -0.95)
     mount = arm.Mount(manipulator="post", pose=place)
     beside = cell.replace(
         manipulators=[*cell.manipulators, post], mounts=[*cell.mounts, mount]
     )
-    whole = beside.run(program(), **FAST).clearance()
-    assert whole.sampled == (("part/body", "post/body"),)
-    assert not whole.is_free
-    assert "but for 1 pairs, which were sampled" in repr(whole)
-    source = program().tasks["source"]
-    no_robot = arm.Program({"source": [*source, Wait(seconds=2.0)]}, absent=["part"])
-    alone = beside.run(no_robot, **FAST).clearance()
-    assert (alone.sampled, alone.is_free) == ((), True)
-    # From the sphere to the side of the part, 25 mm from its middle.
-    assert alone.distance == pytest.approx(0.15 - 0.02 - SIZE / 2 - 0.02, abs=1e-9)
+    timeline = beside.run(program(), **FAST)
+    assert timeline.success, timeline.failure
+    found = timeline.clearance()
+    assert (found.sampled, found.pair) == ((), ("part/body", "post/body"))
+    assert found.time > timeline.span("grip").end
+    times = np.linspace(timeline.span("grip").end, timeline.duration, 20_001)
+    check = timeline.recording.check(timeline.duration)
+    dense = float(check.clearance(timeline.at(times).q).min())
+    assert dense - 2e-5 <= found.proven <= found.distance <= dense + 1e-9
+
+
+def test_a_part_that_closed_loops_carry_grazes_a_sensor(
+    cell: arm.Cell, timeline: arm.Timeline
+):
+    """Its side touches a ball for less than 2 ms, at some metres a second."""
+    grip, end = timeline.span("grip").end, timeline.duration
+    times = np.linspace(grip, end, 400_001)
+    X = cell.fk("flange")(timeline.at(times).q)[:, :3, 3]
+    middle = X - X[0] + cell.pose("part/body", timeline.state(grip))[:3, 3]
+    # Where the front of the part is at -0.2, 0.2 mm within its side.
+    first = int(np.argmax(middle[:, 0] + SIZE / 2 > -0.2))
+    radius = 5e-4
+    centre = middle[first] + [SIZE / 2, SIZE / 2 + radius - 2e-4, 0.0]
+    outside = np.maximum(np.abs(middle - centre) - SIZE / 2, 0.0)
+    touches = times[np.linalg.norm(outside, axis=1) <= radius]
+    assert len(touches)
+    assert np.ptp(touches) < 2e-3
+    ball = arm.shapes.Sphere(radius=radius, pose=arm.Pose.translation(*centre))
+    base = program()
+    sensors = {**base.sensors, "ball": arm.Sensor(shape=ball)}
+    seen = cell.run(arm.Program(base.tasks, sensors=sensors, absent=("part",)), **FAST)
+    changes = [each.time for each in seen.signals if each.signal == "ball"]
+    assert changes[-2:] == pytest.approx([touches[0], touches[-1]], abs=2e-6)
+    assert len(changes) == 3
+
+
+class Bent(arm.joints.Joint, frozen=True, kw_only=True):
+    """A hinge behind gears that change their ratio at 0.4 rad."""
+
+    unit = arm.RADIAN
+
+    def pose(self, q: Any) -> arm.Pose:
+        angle = np.where(q < 0.4, q, 2.0 * q - 0.4)
+        c, s = np.cos(angle), np.sin(angle)
+        return arm.Pose(((c, -s, 0.0), (s, c, 0.0), (0.0, 0.0, 1.0)), (0.0, 0.0, 0.0))
+
+
+@pytest.mark.parametrize(("end", "is_proven"), [(0.39, True), (0.7, False)])
+def test_loops_whose_joints_have_corners_are_sampled_and_named(
+    end: float, is_proven: bool
+):
+    ball = arm.shapes.Sphere(radius=0.02)
+    pin = arm.Frame(name="pin", pose=arm.Pose.translation(0.2, 0, 0))
+    links = [
+        arm.Link(name="base"),
+        arm.Link(name="crank", parent="base", joint=Bent(), frames=[pin]),
+        arm.Link(
+            name="slider",
+            parent="base",
+            joint=arm.joints.Prismatic(axis=(1, 0, 0)),
+            collisions=[ball],
+            passive=True,
+        ),
+    ]
+    home = arm.Posture(name="home", joints=["crank", "slider"], q=[0.1, 0.7])
+    press = arm.Manipulator(
+        name="press",
+        links=links,
+        loops=[arm.Rod("pin", "slider", length=0.5)],
+        postures=[home],
+        home="home",
+    )
+    post = arm.Manipulator(
+        name="post", links=[arm.Link(name="body", collisions=[ball])]
+    )
+    mount = arm.Mount(manipulator="post", pose=arm.Pose.translation(0.8, 0, 0))
+    cell = arm.Cell(manipulators=[press, post], mounts=[mount])
+    timeline = cell.run(arm.Program({"press": [PTP(to=[end])]}), **FAST)
+    assert timeline.success, timeline.failure
+    found = timeline.clearance()
+    assert found.is_free == is_proven
+    assert found.sampled == (() if is_proven else (("post/body", "press/slider"),))
+    assert ("but for 1 pairs, which were sampled" in repr(found)) != is_proven
 
 
 def test_a_line_begins_where_the_tool_is(cell: arm.Cell, timeline: arm.Timeline):

@@ -19,6 +19,7 @@ from armillary.errors import (
     UnknownName,
 )
 from armillary.trajectories.curve import PathCurve
+from armillary.trajectories.motion_parts import bounded_motion
 from armillary.view.motion import motion_of
 
 
@@ -330,3 +331,25 @@ def test_pickles_and_repr(motion: arm.Motion):
     assert repr(motion) == f"<Motion: {motion.duration:.6g} s, 7 joints>"
     with pytest.raises(ValueError, match="read-only"):
         motion.q[0] = 1.0
+
+
+def test_polynomials_are_bounded_in_intervals():
+    """Positions, rates and their changes of random motions beside dense samples."""
+    rng = np.random.default_rng(3)
+    times = np.array([0.0, 0.7, 1.9, 2.4])
+    law = rng.normal(size=(3, 6)) * 0.5 ** np.arange(6)
+    curve = rng.normal(size=(2, 6, 4))
+    piece = np.array([0, 1, 0])
+    motion = arm.Motion(times=times, law=law, curve=curve, piece=piece, joint_names=())
+    middle = np.array([0.2, 0.65, 1.0, 1.85, 2.2, 2.3999])
+    half = np.array([0.2, 0.05, 0.25, 1e-6, 0.19, 1e-4])
+    q, reach, rate, spread = bounded_motion(times, law, curve, piece, middle, half)
+    inner = middle[:, None] + half[:, None] * np.linspace(-1.0, 1.0, 401)[1:-1]
+    found = motion.at(inner)
+    for values, about, most in ((found.q, q, reach), (found.qd, rate, spread)):
+        away = np.abs(values - about[:, None]).max(axis=1)
+        assert (away <= most + 1e-12).all()
+    # Over short intervals little is lost.
+    short = half < 1e-3
+    away = np.abs(found.q - q[:, None]).max(axis=1)
+    assert (reach[short] <= 1.01 * away[short] / 0.995).all()

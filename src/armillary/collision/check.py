@@ -361,7 +361,8 @@ class CollisionCheck:
         """Return how fast links of pairs can approach each other, at most.
 
         Args:
-            lower: Least joint positions for which it is asked, shape (n,).
+            lower: Least joint positions for which it is asked, shape (n,); those of
+                passive joints of loops may be behind them.
             upper: Greatest.
 
         Returns:
@@ -513,8 +514,8 @@ class CollisionCheck:
         Each row is answered as if it were alone, to the last bit.
         They are proven, by bounds of how fast joints move links: no contact between
         samples is missed. Links touch that come nearer than the margin and 1e-6 m.
-        Meshes are treated by their hulls, also where a check is `exact`; with `step`
-        they are treated as the check does.
+        Meshes are treated by their hulls, also where a check is `exact`; with `step`,
+        and of cells with closed loops, they are treated as the check does.
 
         Args:
             q0: Where motions begin [m or rad], shape (..., n).
@@ -526,9 +527,8 @@ class CollisionCheck:
 
         Raises:
             ShapeError: `q0` or `q1` has another shape.
-            ModelError: The speed of links is not known, since a closed loop or a script
-                that is not compiled moves them, and there is no `step`; or `step` is
-                not above 0.
+            ModelError: The speed of links is not known, since a script that is not
+                compiled moves them, and there is no `step`; or `step` is not above 0.
         """
         # Two rows of floats take the short way, as for a call.
         one = self._motion_of_one(q0, q1) if step is None else None
@@ -547,6 +547,10 @@ class CollisionCheck:
         elif not self._moves:
             fraction = np.ones(len(Q0))
             reason = np.full(len(Q0), MotionReason.FREE, np.int8)
+        elif self.state.passive.size and self._placed.moving.is_compiled:
+            with IMPORT_LOCK:
+                from armillary.collision.closed_motion import closed_motions
+            fraction, reason = closed_motions(self, Q0, Q1, self._prover.rounding)
         else:
             self._prover.check()
             fraction, reason = self._prover(Q0, Q1)

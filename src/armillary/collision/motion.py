@@ -124,14 +124,10 @@ class MotionProver:
         moving, state = straight_links(self.pairs.moving.cell), self.pairs.state
         if speeds_are_known(moving, state):
             return
-        why = (
-            "closed loops"
-            if state.passive.size
-            else "scripts that are not compiled, or the number of its links"
-        )
         raise ModelError(
-            f"Motions of this cell cannot be proven, because of {why}: how fast links "
-            "move is not known. Test samples of them: check.motion(q0, q1, step=0.01)."
+            "Motions of this cell cannot be proven, because of scripts that are not "
+            "compiled, or the number of its links: how fast links move is not known. "
+            "Test samples of them: check.motion(q0, q1, step=0.01)."
         )
 
     def of_one(self, q0: Array, q1: Array) -> Motions | None:
@@ -186,7 +182,7 @@ class MotionProver:
         pairs.called("free", *code.made_for)  # compiled now, if it must be
 
         def make() -> ColumnFunction:
-            return motion_columns(pairs, self.margin, self._rounding, box, speeds)
+            return motion_columns(pairs, self.margin, self.rounding, box, speeds)
 
         return PostponedColumns(make, code, results=2)
 
@@ -283,10 +279,11 @@ class MotionProver:
         )
 
     def _made(self, box: PositionBox, speeds: SpeedBounds) -> Kernel:
-        return motion_kernel(self.pairs, self.margin, self._rounding, box, speeds)
+        return motion_kernel(self.pairs, self.margin, self.rounding, box, speeds)
 
     @property
-    def _rounding(self) -> float:
+    def rounding(self) -> float:
+        """Return by how much more than the margin links are apart that do not touch."""
         return max(NEARNESS, double_precision(self.pairs).rounding)
 
 

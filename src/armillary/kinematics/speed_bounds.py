@@ -135,7 +135,8 @@ class SpeedBounds(NamedTuple):
             move it.
         angular: Of all links that a coordinate moves [rad per unit], shape (c,).
         carried: Which links each coordinate moves, shape (f, c).
-        joints: Rates of coordinates for unit rates of the joints of q, shape (c, n).
+        joints: Rates of coordinates for unit rates of the n joints whose limits were
+            given, shape (c, n).
         depth: Joints between the world and the link with most.
         bending: Of accelerations, see `bending` [per unit], shape (c,).
         owners: The link that each coordinate moves first, shape (c,).
@@ -167,7 +168,8 @@ class SpeedBounds(NamedTuple):
         Args:
             moving: The moving links of a cell.
             tree: What its bases are attached to.
-            lower: Least joint positions [m or rad], shape (n,).
+            lower: Least positions of the joints of q, and of the passive ones behind
+                them where these are known [m or rad], shape (n,).
             upper: Greatest, shape (n,).
             accelerations: Whether `bending` is wanted; else it is infinite.
             only: The rows that are asked for, with those of `carriers_of`; by default
@@ -175,7 +177,7 @@ class SpeedBounds(NamedTuple):
         """
         drives = [tree.drives[link] if link >= 0 else () for link in moving.links]
         starts = np.cumsum([0, *map(len, drives)])
-        f, c, n = moving.count, int(starts[-1]), moving.joints
+        f, c, n = moving.count, int(starts[-1]), len(lower)
         linear, angular, bent = np.zeros((f, c)), np.zeros(c), np.full(c, np.inf)
         owners = np.repeat(np.arange(f), list(map(len, drives)))
         carried, joints = np.zeros((f, c), np.bool_), np.zeros((c, n))

@@ -222,7 +222,7 @@ class Height:
         ((low, high), *more) = box
         if self._smooth is None or more:
             return [box]
-        if not _enclosed(self._smooth, [Interval(low, high)])[1]:
+        if not enclosed(self._smooth, [Interval(low, high)])[1]:
             return [box]
         around = edges(self._smooth, _grid(low, high))
         if len(around) > MOST_EDGES:
@@ -245,7 +245,7 @@ class Height:
         inside = [Interval(low, high) for low, high in box]
         if self._smooth is not None and self._tears(box, inside):
             return math.inf
-        (whole,), may_jump = _enclosed(self._height, inside)
+        (whole,), may_jump = enclosed(self._height, inside)
         if not self._has_slope:
             return whole.high
         ((low, high),) = box
@@ -258,7 +258,7 @@ class Height:
     def _ceiling_of_slope(self, low: float, high: float) -> float:
         """Return a bound from slope and bend where the height does not jump."""
         box = Interval(low, high)
-        (slope,), slope_may_jump = _enclosed(self._slope, [box])
+        (slope,), slope_may_jump = enclosed(self._slope, [box])
         if slope.undefined:
             return math.inf
         # Monotonous: the height is greatest at the end to which it rises.
@@ -267,18 +267,18 @@ class Height:
         # Mean value form: h(x) is in h(m) + h'(box) (x - m), first order; then Taylor's
         # form with h'', whose error falls with the square of the width.
         middle = exactly(0.5 * low + 0.5 * high)
-        (base,), _ = _enclosed(self._height, [middle])
+        (base,), _ = enclosed(self._height, [middle])
         away = sub(box, middle)
         ceiling = add(base, mul(slope, away)).high
         if slope_may_jump:
             return ceiling
-        (tilt,), _ = _enclosed(self._slope, [middle])
-        (bend,), _ = _enclosed(self._bend, [box])
+        (tilt,), _ = enclosed(self._slope, [middle])
+        (bend,), _ = enclosed(self._bend, [box])
         curved = mul(mul(bend, exactly(0.5)), square(away))
         return min(ceiling, add(add(base, mul(tilt, away)), curved).high)
 
     def _ceiling_at(self, q: float) -> float:
-        return _enclosed(self._height, [exactly(q)])[0][0].high
+        return enclosed(self._height, [exactly(q)])[0][0].high
 
     def _beside(self, a: float, b: float) -> float:
         """Return what the height can come to between neighbours, from both of them."""
@@ -292,7 +292,7 @@ class Height:
         It does if it changes by more than the rates at both ends explain.
         """
         assert self._smooth is not None
-        if not _enclosed(self._smooth, inside)[1]:
+        if not enclosed(self._smooth, inside)[1]:
             return False
         if not _is_narrow(box, SHORT):
             return True
@@ -328,7 +328,7 @@ def _number(program: Program, q: Sequence[float]) -> float:
     return value if math.isfinite(value) else 0.0
 
 
-def _enclosed(program: Program, box: Sequence[Interval]) -> tuple[list[Interval], bool]:
+def enclosed(program: Program, box: Sequence[Interval]) -> tuple[list[Interval], bool]:
     """Return enclosures over a box, and whether a jump or a gap may lie inside.
 
     Of a select whose truth is known only the branch that it takes is computed.

@@ -176,7 +176,10 @@ def motions_along(check: CollisionCheck, q: Array) -> Motions:
     """
     first, last = (q[:-1], q[1:]) if len(q) > 1 else (q, q)
     try:
-        return check.motion(first, last)
+        # Of closed loops a proof of so many motions would take longest of all.
+        if not check.state.passive.size:
+            return check.motion(first, last)
     except ModelError:  # nothing is known of how fast links move
-        longest = max(float(np.abs(last - first).max(initial=0.0)), SHORTEST)
-        return check.motion(first, last, step=longest / MEASURED)
+        pass
+    longest = max(float(np.abs(last - first).max(initial=0.0)), SHORTEST)
+    return check.motion(first, last, step=longest / MEASURED)

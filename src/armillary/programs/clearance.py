@@ -1,15 +1,10 @@
 """How near links come during a timeline, proven between all instants.
 
-Between two instants a and b, at which the distance of a pair is d(a) and d(b), it is
-nowhere less than
-
-    (d(a) + d(b) - v (b - a)) / 2
-
-where v bounds how fast its links approach each other: `approach_rates` of the check
-times the greatest rates of joints. Intervals in which that is less than the least known
-distance by more than a tolerance are halved, all at once, until no such interval is
-left. What is always as near as the nearest pair asks for no more instants than it
-moves. A golden section then finds the least distance next to the best of all instants.
+`PairSpans` says what no pair is nearer than between two instants. Spans in which that
+is less than the least known distance by more than a tolerance are halved, all at once,
+until no such span is left. What is always as near as the nearest pair asks for no more
+instants than it moves. A golden section then finds the least distance next to the best
+of all instants.
 """
 
 from __future__ import annotations
@@ -23,12 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.check import CollisionCheck
+from armillary.collision.spans import PairSpans
 from armillary.errors import quote
-from armillary.kinematics.speed_bounds import zero_product
 from armillary.programs.recording import Recording
-from armillary.programs.tracks import BETWEEN, inside_of
 
-__all__ = ["Clearance", "clearance", "nearest_sample"]
+__all__ = ["Clearance", "clearance", "nearest_below"]
 
 Array = npt.NDArray[np.float64]
 
@@ -37,6 +31,12 @@ COARSE: Final = 0.05
 
 SAMPLED: Final = 0.002
 """Between instants, where nothing bounds how fast links move [s]."""
+
+SHORTEST: Final = 1e-4
+"""Spans in which loops are not proven to move on are not halved below this [s]."""
+
+NEARLY: Final = 1e-6
+"""By how much farther apart than enough is proven to be enough [m]."""
 
 MOST: Final = 4_000_000
 """Distances that are computed at most; then what is proven is less."""
@@ -61,9 +61,10 @@ class Clearance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         pair: The two links that come nearest.
         time: When that is [s].
         step: The step of a task at that time whose joints move, empty at rest.
-        sampled: The pairs whose distances are known at samples every 2 ms alone:
-            nothing bounds how fast closed loops, and scripts that are not compiled,
-            move their links.
+        sampled: The pairs whose distances are known at samples every 2 ms alone, as
+            nothing bounds how fast their links move: scripts that are not compiled
+            move them, or loops that come so near to a singularity that it is not proven
+            on which branch they go on.
     """
 
     distance: float
@@ -130,37 +131,44 @@ def clearance(recording: Recording, *, tolerance: float = 1e-5) -> Clearance:
     )
 
 
-def nearest_sample(
+def nearest_below(
     recording: Recording,
     moved: Callable[[tuple[str, str]], bool],
     start: float,
     end: float,
+    enough: float,
 ) -> Clearance:
-    """Return how near some pairs come in a span of time, at samples every `SAMPLED`.
+    """Return how near some pairs come in a span of time.
+
+    Where its distance is above `enough`, none of the pairs that are not sampled is
+    nearer than that at any instant.
 
     Args:
         recording: What moved.
         moved: Whether a pair counts.
         start: When it begins [s].
         end: When it ends [s].
+        enough: Greater distances count as equal [m].
     """
-    best = Clearance(distance=math.inf)
+    best, proven = Clearance(distance=math.inf), math.inf
+    sampled: dict[tuple[str, str], None] = {}
     for first, last in recording.attached_spans():
         a, b = max(first, start), min(last, end)
         check = recording.check(first)
-        columns = [k for k, pair in enumerate(check.pairs) if moved(pair)]
-        if a >= b or not columns:
+        columns = np.array([k for k, pair in enumerate(check.pairs) if moved(pair)])
+        if a >= b or not len(columns):
             continue
-        times = np.linspace(a, b, math.ceil((b - a) / SAMPLED) + 1)
-        distances = check.distances(recording.at(times).q)[:, columns]
-        row, k = divmod(int(np.argmin(distances)), len(columns))
-        if distances[row, k] < best.distance:
-            best = Clearance(
-                distance=float(distances[row, k]),
-                pair=check.pairs[columns[k]],
-                time=float(times[row]),
-            )
-    return best
+        least = enough + 2.0 * NEARLY
+        found, time, bound, unknown = _least(
+            recording, check, a, b, NEARLY, least, columns
+        )
+        proven = min(proven, bound)
+        sampled |= dict.fromkeys(unknown)
+        if found < best.distance:
+            d = check.distances(recording.at(time).q)[columns]
+            pair = check.pairs[int(columns[np.argmin(d)])]
+            best = Clearance(distance=found, pair=pair, time=time)
+    return msgspec.structs.replace(best, proven=proven, sampled=tuple(sampled))
 
 
 def _at(recording: Recording, time: float) -> Iterator[tuple[CollisionCheck, Array]]:
@@ -177,58 +185,69 @@ def _least(
     end: float,
     tolerance: float,
     best: float,
+    columns: npt.NDArray[np.int64] | None = None,
 ) -> tuple[float, float, float, list[tuple[str, str]]]:
     """Return the least distance in an interval, when that is, and what is proven.
 
     The last are the pairs that were sampled, of which nothing is proven.
+
+    Args:
+        recording: What moved.
+        check: Of the attachments in the interval.
+        start: When it begins [s].
+        end: When it ends [s].
+        tolerance: By how much less may be proven than is found [m].
+        best: A distance that is known already [m]; greater ones need not be right.
+        columns: Pairs that count; by default all.
     """
     knots = recording.knots(start, end, most=COARSE)
 
-    def distances(times: Array) -> Array:
-        found = check.distances(recording.at(times).q)
-        return np.where(np.isnan(found), -math.inf, found)
+    def at(times: Array) -> Array:
+        return recording.at(times).q
 
     def nearest(times: Array) -> Array:
-        found = check.clearance(recording.at(times).q)
+        if columns is None:
+            found = check.clearance(at(times))
+        else:
+            found = check.distances(at(times))[:, columns].min(axis=1)
         return np.where(np.isnan(found), -math.inf, found)
 
     if len(knots) < 2:
         (least,) = nearest(knots)
         return float(least), start, float(least) - ROUNDING, []
-    speeds = _speeds(recording, check, knots)
-    known = np.isfinite(speeds).all(axis=0)
+    spans = PairSpans.between(check, knots, at, recording.stretches, least=SHORTEST)
+    if columns is not None:
+        spans = spans.pairs(columns)
+    known = np.isfinite(spans.v).all(axis=0)
     least, where, proven = math.inf, start, math.inf
-    unknown = [check.pairs[k] for k in np.flatnonzero(~known).tolist()]
+    places: list[int] = spans.columns[~known].tolist()
+    unknown = [check.pairs[k] for k in places]
     if unknown:
         count = max(2, math.ceil((end - start) / SAMPLED))
         times = np.linspace(start, end, count + 1)
         least, where = _at_least(nearest(times)[:, None], times, least, where)
         if not known.any():
             return least, where, math.inf, unknown
-    speeds = speeds[:, known]
-    values = distances(knots)[:, known]
-    least, where = _at_least(values, knots, least, where)
-    a, b, d_a, d_b, v = knots[:-1], knots[1:], values[:-1], values[1:], speeds
-    count = len(values)
-    while len(a):
-        bound = (0.5 * (d_a + d_b - v * (b - a)[:, None])).min(axis=1, initial=math.inf)
-        is_open = bound < min(least, best) - tolerance
-        is_open &= (b - a) > 1e-12 * max(end, 1.0)
+    spans = spans.pairs(np.flatnonzero(known))
+    fastest = float(spans.v.max(initial=0.0))
+    least, where = _at_least(spans.d_a, spans.a, least, where)
+    least, where = _at_least(spans.d_b[-1:], spans.b[-1:], least, where)
+    count = len(spans.a)
+    while len(spans.a):
+        bounds = spans.bounds
+        is_open = bounds < min(least, best) - tolerance
+        is_open &= (spans.b - spans.a) > 1e-12 * max(end, 1.0)
         if count > MOST // len(check.pairs):
             is_open[:] = False
-        proven = min(proven, float(bound[~is_open].min(initial=math.inf)))
-        a, b, d_a, d_b, v = (np.asarray(part[is_open]) for part in (a, b, d_a, d_b, v))
-        if not len(a):
+        proven = min(proven, float(bounds[~is_open].min(initial=math.inf)))
+        if not is_open.any():
             break
-        middle: Array = 0.5 * (a + b)
-        d = distances(middle)[:, known]
-        count += len(d)
-        least, where = _at_least(d, middle, least, where)
-        a, b = np.concatenate([a, middle]), np.concatenate([middle, b])
-        d_a, d_b = np.concatenate([d_a, d]), np.concatenate([d, d_b])
-        v = np.concatenate([v, v])
+        spans = spans.rows(is_open).halved()
+        middles = len(spans.a) // 2
+        count += middles
+        least, where = _at_least(spans.d_b[:middles], spans.b[:middles], least, where)
     if least < best:
-        width = max(tolerance / max(float(speeds.max()), 1e-9), 1e-9) * 100.0
+        width = max(tolerance / max(fastest, 1e-9), 1e-9) * 100.0
         low, high = max(start, where - width), min(end, where + width)
         found, time = _golden(lambda t: float(nearest(np.array([t]))[0]), low, high)
         if found < least:
@@ -243,28 +262,6 @@ def _at_least(
     each = d.min(axis=1)
     k = int(np.argmin(each))
     return (float(each[k]), float(times[k])) if each[k] < least else (least, where)
-
-
-def _speeds(recording: Recording, check: CollisionCheck, knots: Array) -> Array:
-    """Return bounds of how fast pairs approach in each interval [m/s], (k, pairs).
-
-    They are infinite where nothing is known.
-    """
-    if not check.may_be_free:
-        return np.zeros((len(knots) - 1, len(check.pairs)))
-    first, last = inside_of(knots).T[:, :, None]
-    inner = first + (last - first) * np.linspace(0.0, 1.0, 9)
-    values = recording.at(inner)
-    rates = np.abs(values.qd).max(axis=1)
-    slack = BETWEEN * rates * (np.diff(knots)[:, None] / 8.0)
-    lower = (values.q.min(axis=1) - slack).min(axis=0)
-    upper = (values.q.max(axis=1) + slack).max(axis=0)
-    per_joint = check.approach_rates(lower, upper)
-    constant = (np.abs(values.qd) == rates[:, None]).all(axis=1)
-    rates = np.asarray(np.where(constant, rates, BETWEEN * rates), np.float64)
-    # What is not known of a joint does not matter where it rests.
-    speeds: Array = zero_product(rates[:, None, :], per_joint).sum(axis=2)
-    return speeds
 
 
 def _golden(

@@ -13,9 +13,16 @@ import numpy.typing as npt
 
 from armillary.collision.check import CheckOptions, CollisionCheck, check_of
 from armillary.kernel.arguments import numbers_of
+from armillary.kinematics.closing.enclosing import Stretches
 from armillary.kinematics.state import State
 from armillary.model.workcell import Workcell
-from armillary.programs.tracks import JointValues, Track, values_at
+from armillary.programs.tracks import (
+    JointValues,
+    Track,
+    knots_of,
+    stretches_of,
+    values_at,
+)
 
 __all__ = ["Event", "Recording"]
 
@@ -123,22 +130,16 @@ class Recording:
             end: The last [s].
             most: How far two of them are apart at most [s].
         """
-        instants = [np.array([start, end])]
-        for track in self.tracks:
-            for piece in track.pieces:
-                if piece.end > start and piece.start < end:
-                    inner = piece.start + piece.motion.times
-                    instants += [inner[inner < piece.end], np.array([piece.end])]
-        knots = np.unique(np.concatenate(instants))
-        knots = knots[(knots >= start) & (knots <= end)]
-        counts = np.maximum(np.ceil(np.diff(knots) / most), 1.0).astype(int)
-        ends = zip(
-            knots[:-1].tolist(), knots[1:].tolist(), counts.tolist(), strict=True
-        )
-        parts: list[Array] = [
-            np.linspace(a, b, count, endpoint=False) for a, b, count in ends
-        ]
-        return np.concatenate([*parts, knots[-1:]])
+        return knots_of(self.tracks, start, end, most)
+
+    def stretches(self, start: Array, end: Array) -> Stretches:
+        """Return where joints are between instants among which knots are, and how fast.
+
+        Args:
+            start: When each interval begins [s], shape (s,).
+            end: When it ends.
+        """
+        return stretches_of(self.tracks, self._first, start, end)
 
     @property
     def _first(self) -> Array:

@@ -23,7 +23,7 @@ from armillary.kinematics.state import State, bound_state, home
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
 from armillary.programs.cell_names import check_names, frames_of
-from armillary.programs.clearance import nearest_sample
+from armillary.programs.clearance import nearest_below
 from armillary.programs.drives import driven
 from armillary.programs.ending import Impossible, RunFailure, RunReason
 from armillary.programs.moves import HOLD, Following, Moves
@@ -520,13 +520,14 @@ class _Run:
         ):
             return
         own = set(task.track.joints.tolist())
-        near = nearest_sample(
+        margin = max(step.margin, self.options.margin)
+        near = nearest_below(
             self._recording(),
             lambda pair: bool(own & world.chain(*pair)[1]),
             start,
             end,
+            margin,
         )
-        margin = max(step.margin, self.options.margin)
         if near.distance <= margin:
             raise Impossible(
                 RunReason.IN_COLLISION,

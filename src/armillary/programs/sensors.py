@@ -19,6 +19,7 @@ from armillary.collision.distance.pair import distance_kernel
 from armillary.collision.tested_shapes import solids_of
 from armillary.errors import ModelError, quote
 from armillary.kernel import Kernel
+from armillary.kinematics.closing.enclosing import Stretches, hull, refined
 from armillary.kinematics.moving_links import moving_links
 from armillary.kinematics.speed_bounds import (
     SpeedBounds,
@@ -32,7 +33,7 @@ from armillary.model.primitive import Primitive
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.shapes.sphere import Sphere
 from armillary.programs.program import Sensor
-from armillary.programs.tracks import Track
+from armillary.programs.tracks import Track, knots_of, stretches_of
 from armillary.programs.world import World
 from armillary.spatial.pose import IDENTITY, Pose
 
@@ -46,10 +47,14 @@ NEAR: Final = 1e-9
 LEAST_STEP: Final = 1e-5
 """The shortest step [s]; what touches for less time may be missed."""
 
+COARSE: Final = 0.02
+SHORTEST: Final = 1e-4
+"""The longest and the shortest time in which loops are proven to move on [s]."""
+
 SAMPLED: Final = 0.004
 SLOWER: Final = 1.5
-"""Between poses by which the speed of what closed loops move is judged [s], and by how
-much it may be greater between them."""
+"""Between poses by which speeds are judged that have no bound [s], and by how much they
+may be greater between them."""
 
 MOST_KEPT: Final = 20_000
 """Changes that a cell keeps for further runs."""
@@ -340,68 +345,88 @@ class SensorWatch:
 
         Returns:
             Instants [s], shape (k + 1,), and speeds between them [m/s], shape (k, s):
-            true bounds where `SpeedBounds` knows them, and else by their poses at
-            these instants.
+            true bounds, but where nothing is known: there by poses at these instants.
         """
         links = [PointsNear(self._frame, self._name, self._reach)] + [
             PointsNear(seen.at, seen.name, seen.reach) for seen in shapes
         ]
-        bounds = self._bounds(start, end, tracks, links)
-        unknown = np.flatnonzero(np.isinf(bounds)).tolist()
-        count = math.ceil((end - start) / SAMPLED) + 1 if unknown else 1
-        times = np.linspace(start, end, count + 1)
-        speeds = np.tile(bounds, (count, 1))
-        for k in unknown:
-            speeds[:, k] = self._sampled_speeds(links[k], times)
+        times, speeds = self._bounds(start, end, tracks, links)
+        for k in np.flatnonzero(np.isinf(speeds).any(axis=0)).tolist():
+            sampled = self._sampled_speeds(links[k], times)
+            speeds[:, k] = np.where(np.isinf(speeds[:, k]), sampled, speeds[:, k])
         return times, speeds[:, 1:] + speeds[:, :1]
 
     def _bounds(
         self, start: float, end: float, tracks: list[Track], links: list[PointsNear]
-    ) -> Array:
-        """Return bounds of the speeds of points near frames, shape (k,) [m/s].
+    ) -> tuple[Array, Array]:
+        """Return bounds of the speeds of points near frames.
 
-        They are infinite where nothing is known, as of what joints of loops move.
+        Returns:
+            Instants [s], shape (s + 1,), and bounds between them [m/s], shape (s, k);
+            infinite where nothing is known.
         """
         world = self._world
         moving, tree = moving_links(world.cell), world.state.tree
-        found = np.full(len(links), math.inf)
         if not moving.is_compiled:
-            return found
+            times = np.linspace(start, end, math.ceil((end - start) / SAMPLED) + 1)
+            return times, np.full((len(times) - 1, len(links)), math.inf)
         fixed = [moving.fixed_to(tree, each.at.link) for each in links]
-        carriers = [carriers_of(moving, tree, each.row) for each in fixed]
-        rows = {
-            k: carriers[k]
-            for k in range(len(links))
-            if all(
-                drive.of < moving.joints
-                for row in carriers[k]
-                for drive in tree.drives[moving.links[row]]
-            )
-        }
-        asked = {row for each in rows.values() for row in each}
+        asked = {row for each in fixed for row in carriers_of(moving, tree, each.row)}
         if not asked:
-            found[list(rows)] = 0.0
-            return found
-        lower = np.array(world.values(start).q)
-        upper, rates = lower.copy(), np.zeros(len(lower))
-        for track in tracks:
-            ranges = track.range(start, end)
-            for whole, part in zip((lower, upper, rates), ranges, strict=True):
-                whole[track.joints] = part
-        speeds = SpeedBounds.of(moving, tree, lower, upper, only=asked)
-        for k in rows:
-            row, X = fixed[k].row, fixed[k].pose @ links[k].at.pose
-            lever = links[k].reach + math.hypot(*X.position)
-            pair, levers = np.array([[row, 0]]), np.array([[lever, 0.0]])
+            return np.array([start, end]), np.zeros((1, len(links)))
+        times, joints = self._stretches(start, end, tracks, asked)
+        fastest = joints.fastest
+        speeds = SpeedBounds.of(moving, tree, *hull(joints), only=asked)
+        found = np.empty((len(fastest), len(links)))
+        for k, (at, near) in enumerate(zip(fixed, links, strict=True)):
+            lever = near.reach + math.hypot(*(at.pose @ near.at.pose).position)
+            pair, levers = np.array([[at.row, 0]]), np.array([[lever, 0.0]])
             # What is not known of a joint does not matter where it rests.
-            found[k] = zero_product(speeds.between(pair, levers)[0], rates).sum()
-        return found
+            of_joints = speeds.between(pair, levers)
+            found[:, k] = zero_product(of_joints, fastest).sum(axis=1)
+        if len(found) < len(times) - 1:  # of the whole time
+            times = times[[0, -1]]
+        return times, found
+
+    def _stretches(
+        self, start: float, end: float, tracks: list[Track], asked: set[int]
+    ) -> tuple[Array, Stretches]:
+        """Return instants, and where joints are between them.
+
+        asked: The moving links that are asked for. If no loop moves one, all stretches
+            are made one: bounds of the whole time are good enough then.
+        """
+        world = self._world
+        moving, tree = moving_links(world.cell), world.state.tree
+        rest = world.values(start).q
+        drives = [drive for row in asked for drive in tree.drives[moving.links[row]]]
+        if all(drive.of < moving.joints for drive in drives):
+            knots = knots_of(tracks, start, end)
+            every = stretches_of(tracks, rest, knots[:-1], knots[1:])
+            lower, upper = hull(every)
+            middle, still = 0.5 * (lower + upper), np.zeros_like(lower)
+            reach = np.maximum(upper - middle, middle - lower)
+            whole = middle, reach, still, every.fastest.max(axis=0)
+            return knots, Stretches(*(each[None] for each in whole))
+
+        def at(times: Array) -> Array:
+            q = np.tile(rest, (len(times), 1))
+            for track in tracks:
+                q[:, track.joints] = track.samples(times).q
+            return q
+
+        return refined(
+            world.branch,
+            knots_of(tracks, start, end, COARSE),
+            at,
+            lambda a, b: stretches_of(tracks, rest, a, b),
+            SHORTEST,
+        )
 
     def _sampled_speeds(self, near: PointsNear, times: Array) -> Array:
         """Return about how fast points near a frame move at most, by its poses.
 
-        For closed loops, where nothing bounds how fast joints that are moved by others
-        turn.
+        For loops next to a singularity, and scripts that are not compiled.
 
         Returns:
             Between each two instants, shape (k,) [m/s].

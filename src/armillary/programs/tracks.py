@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -12,34 +12,29 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from armillary.kinematics.closing.enclosing import Stretches
 from armillary.kinematics.state import State
 from armillary.trajectories.motion import Motion
-from armillary.trajectories.motion_parts import POWERS
+from armillary.trajectories.motion_parts import POWERS, bounded_motion
 
 __all__ = [
-    "BETWEEN",
     "JointValues",
     "Move",
     "Track",
     "TrackPiece",
     "inside_of",
+    "knots_of",
+    "stretches_of",
     "values_at",
 ]
 
 Array = npt.NDArray[np.float64]
-
-SAMPLES: Final = 8
-"""Instants of each polynomial of a motion at which its greatest rates are sought."""
 
 STILL: Final = 1e-9
 """Rates below this at the end of a motion are rounding."""
 
 SHORTEST: Final = 1e-9
 """The duration of the motion of a run that takes no time [s]."""
-
-BETWEEN: Final = 1.05
-"""By how much rates between these instants may be greater."""
-
 
 INSIDE: Final = 1e-12
 """How far inside of an interval what holds there is asked for, in parts of the instant
@@ -261,29 +256,42 @@ class Track:
         """Return whether joints move at an instant or later, as is known by then."""
         return self.end > time
 
-    def range(self, start: float, end: float) -> tuple[Array, Array, Array]:
-        """Return the least and greatest positions, and the greatest rates.
+    def stretches(self, middle: Array, half: Array) -> Stretches:
+        """Return where the joints are in intervals in which no piece of a motion ends.
 
-        start, end: Instants between which is asked [s].
+        Args:
+            middle: Instants in the middle of them [s], shape (s,).
+            half: How far they reach from there [s], shape (s,).
         """
-        instants = [start, end]
-        for piece in self.pieces:
-            if piece.end > start and piece.start < end:
-                knots = piece.start + piece.motion.times
-                lower, upper = max(start, piece.start), min(end, piece.end)
-                inside = knots[(knots > lower) & (knots < upper)]
-                instants += [lower, *inside.tolist(), upper]
-        knots = np.unique(instants)
-        steps = np.linspace(0.0, 1.0, SAMPLES, endpoint=False)
-        fine = np.append(
-            (knots[:-1, None] + steps * np.diff(knots)[:, None]).ravel(), end
-        )
-        q, qd, _ = self.samples(fine)
-        rates: Array = np.abs(qd).max(axis=0)
-        slack = BETWEEN * rates * float(np.diff(fine).max(initial=0.0))
-        constant = (np.abs(qd) == rates).all(axis=0)
-        greatest: Array = rates * np.where(constant, 1.0, BETWEEN)
-        return q.min(axis=0) - slack, q.max(axis=0) + slack, greatest
+        shape = len(middle), len(self.joints)
+        found = Stretches(np.tile(self.rest, (shape[0], 1)), *np.zeros((3, *shape)))
+        first = bisect_right(self.pieces, middle.min(), key=_start_of) - 1
+        last = bisect_right(self.pieces, middle.max(), key=_start_of)
+        for piece in self.pieces[max(first, 0) : last]:
+            begun = middle >= piece.start
+            moves = begun & (middle < piece.end)
+            for part in found:
+                part[begun] = 0.0
+            if not moves.all():
+                found.q[begun & ~moves] = piece.last
+            if moves.any():
+                motion, since = piece.motion, middle[moves] - piece.start
+                polynomials = motion.times, motion.law, motion.curve, motion.piece
+                own = bounded_motion(*polynomials, since, half[moves])
+                for part, values in zip(found, own, strict=True):
+                    part[moves] = values
+        return found
+
+    def knots(self, start: float, end: float) -> Array:
+        """Return the instants in an interval at which pieces of motions meet [s]."""
+        instants = [
+            np.append(inner[inner < piece.end], piece.end)
+            for piece in self.pieces
+            if piece.end > start and piece.start < end
+            for inner in [piece.start + piece.motion.times]
+        ]
+        knots = np.concatenate([np.zeros(0), *instants])
+        return knots[(knots > start) & (knots < end)]
 
     @staticmethod
     def _resting(q: Array) -> JointValues:
@@ -312,4 +320,46 @@ def values_at(tracks: Sequence[Track], q: Array, time: float) -> JointValues:
         if track.pieces:
             for part, value in zip(whole, track.at(time), strict=True):
                 part[track.joints] = value
+    return whole
+
+
+def knots_of(
+    tracks: Iterable[Track], start: float, end: float, most: float = math.inf
+) -> Array:
+    """Return the instants between which motions are smooth, both ends included [s].
+
+    Args:
+        tracks: The motions.
+        start: The first [s].
+        end: The last [s].
+        most: How far two of them are apart at most [s].
+    """
+    inner = [track.knots(start, end) for track in tracks]
+    knots = np.unique(np.concatenate([[start, end], *inner]))
+    counts = np.maximum(np.ceil(np.diff(knots) / most), 1.0).astype(int)
+    steps = np.repeat(np.diff(knots) / counts, counts)
+    inside = np.arange(len(steps)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.append(np.repeat(knots[:-1], counts) + inside * steps, knots[-1:])
+
+
+def stretches_of(
+    tracks: Iterable[Track], q: Array, start: Array, end: Array
+) -> Stretches:
+    """Return where all joints are between instants, see `knots_of`, and how fast.
+
+    Args:
+        tracks: What moves joints.
+        q: Positions of those that no track moves, shape (N,).
+        start: When each interval begins [s], shape (s,).
+        end: When it ends.
+    """
+    middle = 0.5 * (start + end)
+    half = np.maximum(end - middle, middle - start)
+    shape = len(middle), len(q)
+    whole = Stretches(np.tile(q, (shape[0], 1)), *np.zeros((3, *shape)))
+    for track in tracks:
+        if track.pieces:
+            found = track.stretches(middle, half)
+            for part, values in zip(whole, found, strict=True):
+                part[:, track.joints] = values
     return whole

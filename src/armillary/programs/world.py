@@ -13,10 +13,11 @@ from armillary.errors import ModelError, StateError, quote
 from armillary.ik.factory import solver_of
 from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.kinematics.bound_kernel import AnyKernel
+from armillary.kinematics.closing.branch import Branch
 from armillary.kinematics.moving_links import moving_links
 from armillary.kinematics.placement import Placement
 from armillary.kinematics.questions import fk
-from armillary.kinematics.state import State
+from armillary.kinematics.state import State, branch_of
 from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
 from armillary.model.mount import WORLD
@@ -171,6 +172,11 @@ class World:
             if changed.isdisjoint(carrier.names)
         }
         self.changes.append((self.time, state))
+
+    @cached_property
+    def branch(self) -> Branch | None:
+        """Return on which loops are closed during the run; None without loops."""
+        return branch_of(self.state)
 
     @property
     def version(self) -> Hashable:

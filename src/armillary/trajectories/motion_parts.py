@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from armillary.errors import ModelError, ShapeError, quote
 from armillary.kernel.arguments import numbers_of, positive_number
+from armillary.kinematics.closing.enclosing import Stretches
 from armillary.model.fields import kept
 from armillary.model.workcell import Workcell
 
@@ -20,6 +21,7 @@ __all__ = [
     "Marker",
     "Peaks",
     "Samples",
+    "bounded_motion",
     "check_meeting",
     "check_pieces",
     "in_order",
@@ -32,6 +34,13 @@ Array = npt.NDArray[np.float64]
 
 POWERS: Final = 6
 """Coefficients of each polynomial of a motion."""
+
+ROUNDING: Final = 1e-14
+"""What is added to coefficients about another place, of the sum of their parts."""
+
+BINOMIALS: Final = np.array(
+    [[float(math.comb(k, j)) for k in range(POWERS)] for j in range(POWERS)]
+)
 
 
 class Samples(NamedTuple):
@@ -210,3 +219,71 @@ def check_meeting(
                 f"{a[k]:g} and {b[k]:g} there. Let the next motion begin as the one "
                 "before ends, or let both rest there and give pause=."
             )
+
+
+class Bounded(NamedTuple):
+    """A polynomial about the middle of an interval, and what it comes to there.
+
+    Attributes:
+        value: In the middle.
+        slope: Its first derivative there.
+        reach: How far it is from its value there at most.
+        slopes: The greatest magnitude of its first derivative,
+        bends: and of its second one.
+    """
+
+    value: Array
+    slope: Array
+    reach: Array
+    slopes: Array
+    bends: Array
+
+
+def bounded_polynomials(coefficients: Array, middle: Array, half: Array) -> Bounded:
+    """Return bounds of polynomials in intervals: the sums of what each power comes to.
+
+    Args:
+        coefficients: Constants first, shape (s, 6, n).
+        middle: Of the intervals, shape (s,).
+        half: How far they reach from there, shape (s,).
+
+    Returns:
+        Arrays of shape (s, n).
+    """
+    j, k = np.indices((POWERS, POWERS))
+    powers = middle[:, None, None] ** np.maximum(k - j, 0)
+    shifts = BINOMIALS * powers
+    c = shifts @ coefficients
+    most = np.abs(c) + ROUNDING * (np.abs(shifts) @ np.abs(coefficients))
+    h = half[:, None, None] ** np.arange(POWERS)[:, None]
+    n = np.arange(POWERS)[:, None]
+    reach = (most * h)[:, 1:].sum(axis=1)
+    slopes = (n * most)[:, 1:] * h[:, :-1]
+    bends = (n * (n - 1) * most)[:, 2:] * h[:, :-2]
+    return Bounded(c[:, 0], c[:, 1], reach, slopes.sum(axis=1), bends.sum(axis=1))
+
+
+def bounded_motion(
+    times: Array,
+    law: Array,
+    curve: Array,
+    piece: npt.NDArray[np.int64],
+    middle: Array,
+    half: Array,
+) -> Stretches:
+    """Return where joints are in intervals that no end of a piece of a motion is in.
+
+    Args:
+        times: Of the motion, as the others.
+        law: Likewise.
+        curve: Likewise.
+        piece: Likewise.
+        middle: Instants in the middle of the intervals [s], shape (s,).
+        half: How far these reach from there [s], shape (s,).
+    """
+    k = np.searchsorted(times[1:-1], middle, side="right")
+    r = bounded_polynomials(law[k][:, :, None], middle - times[k], half)
+    q = bounded_polynomials(curve[piece[k]], r.value[:, 0], r.reach[:, 0])
+    # q'' = q_rr r' r' + q_r r''
+    bends = q.bends * r.slopes**2 + q.slopes * r.bends
+    return Stretches(q.value, q.reach, q.slope * r.slope, half[:, None] * bends)
