@@ -13,6 +13,11 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Final, TypeAlias
 
+from armillary.kernel.abreast_code import (
+    AbreastCode,
+    fields_in_lanes,
+    repeated_lanes,
+)
 from armillary.kernel.block_rows import ALIGNMENT, aligned, read_rows, write_rows
 from armillary.kernel.builder import EndlessLoop, FunctionBuilder, Value
 from armillary.kernel.dense_code import dense_function, working_numbers
@@ -28,15 +33,18 @@ from armillary.kernel.pipeline_columns import (
     read_by_programs,
     read_of_row,
     with_addresses,
+    written_by_programs,
     written_elsewhere,
 )
-from armillary.kernel.record_code import lane_records
+from armillary.kernel.record_code import fill_fields
 from armillary.kernel.stages import (
+    Abreast,
     At,
     Call,
     Dense,
     Each,
     Farthest,
+    LaneRegion,
     NearestPoint,
     Stage,
     Subdivide,
@@ -202,6 +210,8 @@ class _PipelineCode:
                     self.dense(stage, active)
                 case Each():
                     self.each(stage, active)
+                case Abreast():
+                    self.abreast(stage, active)
                 case At():
                     self.at(stage, active)
                 case While():
@@ -266,7 +276,8 @@ class _PipelineCode:
         piece = self.memories(dict.fromkeys(stage.piece, NUMBER))
         loop = SubdivisionCode(f, self.real, stage)
         results = [rows[stage.covered], rows[stage.ended]]
-        with self.row_by_row(stage, active, piece, results) as lane:
+        sizes = dict.fromkeys(results, 1)
+        with self.row_by_row(stage, active, piece, sizes) as lane:
             found = loop.write(
                 f.load(self.scalar, rows[stage.longest], lane),
                 [self.columns[name] for name in stage.piece],
@@ -274,6 +285,21 @@ class _PipelineCode:
             )
             for value, result in zip(found, results, strict=True):
                 f.store(value, result, lane)
+
+    def abreast(self, stage: Abreast, active: Mask) -> None:
+        """Write stages for the records of one row after the other, in lanes."""
+        rows, shape_of, around = self.columns, self.pipeline.shape_of, self.fields
+        table = self.pipeline.table(stage.table)
+        used = fields_in_lanes(stage, table)
+        written = written_by_programs(stage.stages) - {one.name for one in table.fields}
+        own = self.memories({n: shape_of(n) for n in (*used, *written)})
+        sizes = {n: math.prod(shape_of(n)) for n in (*used, *rows)}
+        code = AbreastCode(self.f, self.real, (stage, table, used), (rows, own, sizes))
+        with self.row_by_row(stage, active, own, code.results) as lane:
+            self.fields = {n: x for n, x in around.items() if n not in own}
+            with code.groups(lane, *self.records(table)):
+                self.stages(stage.stages, None)
+        self.fields = around
 
     def nearest(self, stage: NearestPoint, active: Mask) -> None:
         """Write stages for the balls of one row after the other, in lanes."""
@@ -287,7 +313,7 @@ class _PipelineCode:
         own = self.memories({stage.point.name: (3,), stage.value: NUMBER})
         chosen = [f.element(rows[stage.chosen.name], self.real, k) for k in range(3)]
         results = [rows[stage.least], *chosen]
-        with self.row_by_row(stage, active, own, results) as lane:
+        with self.row_by_row(stage, active, own, dict.fromkeys(results, 1)) as lane:
             wanted = [
                 f.load(self.scalar, rows[name], lane)
                 for name in (stage.least, stage.enough)
@@ -306,10 +332,10 @@ class _PipelineCode:
     @contextmanager
     def row_by_row(
         self,
-        stage: Subdivide | NearestPoint,
+        stage: LaneRegion,
         active: Mask,
         own: Mapping[str, Value],
-        results: Sequence[Value],
+        results: Mapping[Value, int],
     ) -> Generator[Value]:
         """Run what follows for each active lane, whose columns are in all lanes then.
 
@@ -317,18 +343,20 @@ class _PipelineCode:
             stage: The region.
             active: The lanes.
             own: Memory of columns that the region writes itself.
-            results: Where what follows writes a number of each lane.
+            results: Where what follows writes numbers of each lane, and how many.
         """
         f, lanes = self.f, self.real.lanes
         shapes = self.pipeline.columns
         rows, flags = self.columns, self.flags
         of_row = read_of_row(self.pipeline, stage)
-        copies = self.memories({name: shapes[name] for name in of_row})
+        whole = read_of_row(self.pipeline, stage, whole=True)
+        copies = self.memories({name: shapes[name] for name in whole})
         self.columns = {**rows, **copies, **own}
         self.flags = f.variable(self.bits, 0)
         counted = f.constant(self.bits, -1) if active is None else active.packed()
         bits = f.variable(I64, counted.to(I64, "zext") & ((1 << lanes) - 1))
-        repeated = self.repeated(of_row, rows) & (bits.get() << 1)
+        compared = {rows[name]: math.prod(shapes[name]) for name in of_row}
+        repeated = repeated_lanes(f, self.real, compared) & (bits.get() << 1)
         with f.forever() as each_row:
             each_row.leave(bits.get().equals(0))
             lane = f.count_trailing_zeros(bits.get())
@@ -336,13 +364,14 @@ class _PipelineCode:
             mine = f.constant(I64, 1) << lane
             # The same as the row before it, as is the padding behind the last row.
             with f.when((repeated & mine).differs(0)):
-                for result in results:
-                    before = f.load(self.scalar, result, lane - 1)
-                    f.store(before, result, lane)
+                for result, size in results.items():
+                    with f.loop(size) as k:
+                        before = f.load(self.scalar, result, k * lanes + lane - 1)
+                        f.store(before, result, k * lanes + lane)
                 last = (flags.get().to(I64, "zext") & (mine >> 1)) << 1
                 flags.set(flags.get() | last.to(self.bits, "trunc"))
                 each_row.repeat()
-            for name in of_row:
+            for name in whole:
                 with f.loop(math.prod(shapes[name])) as k:
                     number = f.load(self.scalar, rows[name], k * lanes + lane)
                     f.store(number.splat(lanes), f.element(copies[name], self.real, k))
@@ -351,20 +380,6 @@ class _PipelineCode:
             with f.when(self.flags.get().differs(0), unlikely=True):
                 flags.set(flags.get() | mine.to(self.bits, "trunc"))
         self.columns, self.flags = rows, flags
-
-    def repeated(self, names: Sequence[str], columns: Mapping[str, Value]) -> Value:
-        """Return a bit for each lane whose columns are those of the lane before it."""
-        f, lanes = self.f, self.real.lanes
-        if lanes == 1:
-            return f.constant(I64, 0)
-        alike = f.variable(I1.wide(lanes), 1)
-        before = [0, *range(lanes - 1)]
-        for name in names:
-            with f.loop(math.prod(self.pipeline.columns[name])) as k:
-                value = f.load(self.real, columns[name], k, align=self.align).bits()
-                same = value.equals(value.shuffled(value, before))
-                alike.set(alike.get() & same)
-        return alike.get().mask() & -2
 
     def each(self, stage: Each, active: Mask) -> None:
         f, table = self.f, self.pipeline.table(stage.table)
@@ -486,35 +501,12 @@ class _PipelineCode:
         # Each lane has another record: its fields are columns meanwhile, made by a
         # transpose, and those that no program reads are left out.
         chosen = self.memories(fields)
-        self.load_records(table, self.load(columns[stage.record], 0), chosen)
+        at = self.load(columns[stage.record], 0)
+        fill_fields(self.f, self.real, table, self.records(table), at, chosen)
         self.fields = {name: of for name, of in around.items() if name not in chosen}
         self.columns = {**columns, **chosen}
         self.stages(stage.stages, active)
         self.fields, self.columns = around, columns
-
-    def load_records(
-        self, table: Table, at: Value, chosen: Mapping[str, Value]
-    ) -> None:
-        """Fill the memory of fields with those of the record at a position per lane."""
-        f, layout = self.f, table.layout(self.real.bits)
-        # Layouts hold numbers alone, so a record is a row of reals, and an offset is a
-        # position in it.
-        targets = {
-            layout.offsets[field.name] // self.scalar.bytes + k: (chosen[field.name], k)
-            for field in table.fields
-            if field.name in chosen
-            for k in range(math.prod(field.shape))
-        }
-        # An empty table has no record to load; its fields are NaN.
-        nothing = f.constant(self.real, math.nan)
-        for base, k in targets.values():
-            self.store(nothing, base, k)
-        records, count = self.records(table)
-        with f.when(count > 0):
-            values = lane_records(f, self.real, layout, (records, count), at, targets)
-            is_nan = at.is_nan()
-            for element, (base, k) in targets.items():
-                self.store(is_nan.select(nothing, values[element]), base, k)
 
     def program(self, program: Program, active: Mask) -> None:
         if len(program.instructions) <= INLINE:

@@ -9,11 +9,13 @@ from typing import Final
 
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.stages import (
+    Abreast,
     At,
     Call,
     Dense,
     Each,
     Farthest,
+    LaneRegion,
     NearestPoint,
     Stage,
     Subdivide,
@@ -32,6 +34,7 @@ __all__ = [
     "read_by_programs",
     "read_of_row",
     "with_addresses",
+    "written_by_programs",
     "written_elsewhere",
 ]
 
@@ -65,8 +68,18 @@ def read_by_programs(stages: Sequence[Stage]) -> set[str]:
     return {port.name for one in programs_in(stages) for port in one.inputs}
 
 
-def read_of_row(pipeline: Pipeline, stage: Subdivide | NearestPoint) -> list[str]:
-    """Return the columns that such a region reads and that others write."""
+def written_by_programs(stages: Sequence[Stage]) -> set[str]:
+    """Return the columns and fields that programs in stages write."""
+    return {port.name for one in programs_in(stages) for port in one.outputs}
+
+
+def read_of_row(
+    pipeline: Pipeline, stage: LaneRegion, *, whole: bool = False
+) -> list[str]:
+    """Return the columns that such a region reads and that others write.
+
+    whole: Leave out those of which records in lanes read entries alone.
+    """
     fields = {field.name: field for table in pipeline.tables for field in table.fields}
 
     def columns(names: Iterator[str]) -> Iterator[str]:
@@ -81,11 +94,19 @@ def read_of_row(pipeline: Pipeline, stage: Subdivide | NearestPoint) -> list[str
         for stages in (pipeline.stages, (stage,))
     )
     given = {port.name for port in pipeline.inputs}
-    read = dict.fromkeys(columns(_reads(stage.stages)))
+    names = list(_reads(stage.stages))
+    if isinstance(stage, Abreast):
+        own = {one.name for one in pipeline.table(stage.table).fields}
+        left_out = written_by_programs(stage.stages) - own
+        left_out |= own if whole else set()
+        names = [name for name in names if name not in left_out]
+    read = dict.fromkeys(columns(iter(names)))
     if isinstance(stage, NearestPoint):
         # What is wanted differs from row to row, as what is read does.
         read |= dict.fromkeys((stage.least, stage.enough))
         read.pop(stage.point.name, None)
+    if isinstance(stage, Abreast) and stage.chosen and not whole:
+        read[stage.chosen] = None
     return [n for n in read if n in given or everywhere[n] > here[n]]
 
 
@@ -109,6 +130,8 @@ def _reads(stages: Sequence[Stage]) -> Iterator[str]:
                 yield from (stage.active,) if stage.active else ()
                 if stage.near:
                     yield from (stage.near.low, stage.near.high)
+            case Abreast():
+                yield from (stage.chosen,) if stage.chosen else ()
             case At():
                 yield stage.record
             case While() | When():
@@ -128,6 +151,6 @@ def _writers(stages: Sequence[Stage]) -> Counter[str]:
     for region in lane_regions_in(stages):
         if isinstance(region, Subdivide):
             written.update((*region.piece, region.covered, region.ended))
-        else:
+        elif isinstance(region, NearestPoint):
             written.update((region.point.name, region.least, region.chosen.name))
     return written

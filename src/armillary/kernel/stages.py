@@ -11,11 +11,13 @@ from armillary.trace import Port, Program, trace
 
 __all__ = [
     "BOXES",
+    "Abreast",
     "At",
     "Call",
     "Dense",
     "Each",
     "Farthest",
+    "LaneRegion",
     "Leaf",
     "NearRecords",
     "NearestPoint",
@@ -90,6 +92,30 @@ class Each:
     active: str = ""
     together: bool = False
     near: NearRecords | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Abreast:
+    """Stages that run once for each record of a table, several at once.
+
+    They run for the records of one row, each in a lane, then for those of the next
+    row. Through an index they write entries of columns, which must not be those of
+    another record; other columns that they write are their own.
+
+    Attributes:
+        table: Its name; its fields are numbers and indices.
+        stages: What runs.
+        chosen: A column with a number for each record: only those where it is above 0
+            run. By default all.
+        packed: Whether entries that stages write, and do not read, are those of the
+            first records: as many as run, in order.
+    """
+
+    table: str
+    stages: tuple[Stage, ...]
+    chosen: str = ""
+    packed: bool = False
 
 
 @final
@@ -289,7 +315,8 @@ class Dense:
     fields: tuple[str, ...] = ()
 
 
-Region: TypeAlias = Each | At | While | When | Subdivide | NearestPoint
+LaneRegion: TypeAlias = Abreast | Subdivide | NearestPoint
+Region: TypeAlias = Each | At | While | When | LaneRegion
 Leaf: TypeAlias = Call | Farthest | Dense
 Stage: TypeAlias = Program | Leaf | Region
 
@@ -308,10 +335,10 @@ def searches_in(stages: Sequence[Stage]) -> Iterator[Farthest]:
     return (stage for stage in _leaves_in(stages) if isinstance(stage, Farthest))
 
 
-def lane_regions_in(stages: Sequence[Stage]) -> Iterator[Subdivide | NearestPoint]:
+def lane_regions_in(stages: Sequence[Stage]) -> Iterator[LaneRegion]:
     """Yield the regions that take one row after the other, in order."""
     for stage in stages:
-        if isinstance(stage, Subdivide | NearestPoint):
+        if isinstance(stage, LaneRegion):
             yield stage
         if not isinstance(stage, Program | Leaf):
             yield from lane_regions_in(stage.stages)

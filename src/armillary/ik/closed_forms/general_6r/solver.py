@@ -4,7 +4,8 @@ Each solution of a target is a real root of its determinant. The roots of both o
 say how many may be real, within what rounding may have done to them; a target that has
 as many solutions as that in either order has all of them. Other targets go on:
 
-1. Every target in the better order of the arm, one search near each root.
+1. Every target in the better order of the arm, one search near each root; where that
+   leaves doubt, the other order (`first_search.py`).
 2. The clusters of roots again, their angles corrected first, and all roots of the other
    order. Where roots are inexact: Newton's method from the solutions of displaced
    targets, too.
@@ -33,6 +34,12 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.ik.closed_forms.family import NotApplicable, require
+from armillary.ik.closed_forms.general_6r.first_search import (
+    KEY,
+    REGULAR,
+    STATE,
+    first_search_kernel,
+)
 from armillary.ik.closed_forms.general_6r.geometry import SixAxes, moved, weakest
 from armillary.ik.closed_forms.general_6r.nearby import FOUND
 from armillary.ik.closed_forms.general_6r.roots import (
@@ -148,10 +155,23 @@ class _Order:
             arm: The axes.
             hides_five: Whether joint 5 is hidden, else joint 2.
         """
-        constants, *self._around = arm.order(hides_five=hides_five)
+        self._constants, *self._around = arm.order(hides_five=hides_five)
+        self._links = arm.scaled[:, :3]
         self._sliding, self._far = arm.sliding, arm.far
-        self._roots = roots_kernel(constants)
-        self._near = tuple(near_kernel(constants, **how) for how in SEARCHES)
+
+    @cached_property
+    def first(self) -> Kernel:
+        """Return the kernel of `first_search.py`, of arms without slides."""
+        limits = {"missed": MISSED, "error": ERROR, "apart": APART}
+        return first_search_kernel(self._constants, self._links, **limits)
+
+    @cached_property
+    def _roots(self) -> Kernel:
+        return roots_kernel(self._constants)
+
+    @cached_property
+    def _near(self) -> tuple[Kernel, ...]:
+        return tuple(near_kernel(self._constants, **how) for how in SEARCHES)
 
     def roots(self, inner: Array, *, threads: int | None = None) -> tuple[Array, ...]:
         """Return `angles`, `marks`, `root_error` and `most` of the kernel of roots."""
@@ -246,25 +266,35 @@ class SixAxesSolver:
         self._links = links
         self._polish = polish_kernel(links[:, :3], arm.slides, len(arm.slides))
         self._orders = [_Order(arm, hides_five=five) for five in (True, False)]
-        # Of each sample the answer nearest to the positions that made it: if that is
-        # another for some, or there are too many, the arm has infinitely many.
         q, poses = _samples(links, arm.slides)
-        whole = self._of_six(poses, None)
-        gap = whole.angles - q[whole.rows]
-        gap = np.abs(np.where(arm.slides, gap, _wrapped(gap))).max(axis=1)
-        own = np.full(SAMPLES, np.inf)
-        np.minimum.at(own, whole.rows, gap)
-        counts = np.bincount(whole.rows, minlength=SAMPLES)
-        lost = int(((own > SAME) | (counts > MOST)).sum())
-        require(lost <= MOST_LOST, "its axes leave infinitely many answers to a pose")
+        first = [self._first(order, poses, None) for order in self._orders]
+        both = self._distinct([_Found.joined([x for x, _ in first]).ordered()])
+        counts = both.counts
+        if self._is_mixed or self._lost(q, both) > MOST_LOST:
+            whole = self._of_six(poses, None)
+            counts = np.bincount(whole.rows, minlength=SAMPLES)
+            lost = self._lost(q, whole)
+            reason = "its axes leave infinitely many answers to a pose"
+            require(lost <= MOST_LOST, reason)
         # The order that misses fewer solutions without noticing, then fewer at all.
         costs: list[tuple[int, int]] = []
-        for order in self._orders:
-            found, most = self._first(order, poses, None)
-            fewer, again = found.counts < counts, found.counts != most
-            costs.append((int((fewer & ~again).sum()), int(again.sum())))
+        for found, is_whole in first:
+            fewer = found.counts < counts
+            costs.append((int((fewer & is_whole).sum()), int((~is_whole).sum())))
         if costs[1] < costs[0]:
             self._orders.reverse()
+
+    def _lost(self, q: Array, found: Solutions | _Found) -> int:
+        """Return for how many samples the nearest answer is not what they are made of.
+
+        Then, or where there are too many, the arm has infinitely many.
+        """
+        gap = found.angles - q[found.rows]
+        gap = np.abs(np.where(self.arm.slides, gap, _wrapped(gap))).max(axis=1)
+        own = np.full(SAMPLES, np.inf)
+        np.minimum.at(own, found.rows, gap)
+        counts = np.bincount(found.rows, minlength=SAMPLES)
+        return int(((own > SAME) | (counts > MOST)).sum())
 
     def solve(self, inner: Array, *, threads: int | None = None) -> Solutions:
         """Return all solutions of targets.
@@ -344,10 +374,18 @@ class SixAxesSolver:
     def _of_six(self, inner: Array, threads: int | None) -> Solutions:
         """Return all solutions where all six axes move."""
         count = len(inner)
-        found, most = self._first(self._orders[0], inner, threads)
+        found, is_whole = self._first(self._orders[0], inner, threads)
+        unsure = ~is_whole if not self._is_mixed else np.ones(count, np.bool_)
+        again = np.flatnonzero(unsure)
+        if again.size and not self._is_mixed:
+            targets, before = np.ascontiguousarray(inner[again]), found.of(again)
+            more, is_whole = self._first(self._orders[1], targets, threads)
+            found = self._joined(found, again, [before, more])
+            unsure[again] = ~is_whole | (found.counts[again] != more.counts)
+            unsure[found.rows[found.regular < 1.0]] = True
         root_error, hidden = np.zeros((count, 2)), np.zeros(count, np.bool_)
-        real = np.column_stack([most, most])
-        unsure = self._is_unsure(found, real)
+        # of those that go on the second stage says how many it is
+        real = np.column_stack([found.counts, found.counts]).astype(np.float64)
         for stage in (None, self._third, self._fourth):
             again = np.flatnonzero(unsure)
             if not again.size:
@@ -412,29 +450,30 @@ class SixAxesSolver:
 
     def _first_of_one(self, inner: Array) -> Array | None:
         """Return the angles that `_first` finds, None where there may be others."""
-        order = self._orders[0]
-        angles, marks, _, most = order.roots(inner)
-        starts: list[Array] = []
-        misses: list[Array] = []
-        for how, some in ((ONE, marks == ISOLATED), (TWO, marks > ISOLATED)):
-            at, missed = order.near(how, inner, angles[some])
-            starts.append(at.reshape(-1, 6))
-            misses.append(missed.ravel())
-        kept = np.concatenate(misses) < MISSED
-        q, error, keys, regular = self._polish(inner, np.concatenate(starts)[kept])
-        good = error < ERROR
-        if not regular[good].all():
+        found, is_whole = self._orders[0].first(inner)
+        if not is_whole > 0.0:
             return None
-        q, keys = q[good], keys[good]
-        # The first of each set of copies.
-        same = np.abs(keys[:, np.newaxis] - keys).max(axis=2, initial=0.0) <= APART
-        q = q[same.argmax(axis=1) == np.arange(len(q))] if len(q) else q
-        return q if len(q) == _even(most) else None
+        return found[found[:, STATE] > 0.0, :STATE]
 
     def _first(
         self, order: _Order, inner: Array, threads: int | None
-    ) -> tuple[_Found, Array]:
-        """Return what one search near each root finds, and how many may be real."""
+    ) -> tuple[_Found, Truths]:
+        """Return what one search near each root finds, and where that is all.
+
+        Where joints slide that is no proof: turns about far axes are counted.
+        """
+        count = len(inner)
+        if self._is_mixed:
+            return self._first_of_mixed(order, inner, threads)
+        slots, is_whole = _called(order.first, threads, inner)
+        rows, slot = np.nonzero(slots[:, :, STATE] > 0.0)
+        of = slots[rows, slot]
+        angles, keys = (np.ascontiguousarray(x) for x in (of[:, :STATE], of[:, KEY:]))
+        return _Found(rows, angles, keys, of[:, REGULAR], count), is_whole > 0.0
+
+    def _first_of_mixed(
+        self, order: _Order, inner: Array, threads: int | None
+    ) -> tuple[_Found, Truths]:
         angles, marks, _, most = order.roots(inner, threads=threads)
         parts: list[_Found] = []
         for how, some in ((ONE, marks == ISOLATED), (TWO, marks > ISOLATED)):
@@ -442,7 +481,8 @@ class SixAxesSolver:
             if how == ONE or at[0].size:
                 starts = at[0], angles[at]
                 parts.append(self._searched(order, how, inner, starts, threads))
-        return self._distinct(parts), _even(most)
+        found = self._distinct(parts)
+        return found, found.counts == _even(most)
 
     def _second(
         self, inner: Array, threads: int | None
