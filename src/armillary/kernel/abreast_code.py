@@ -7,13 +7,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from armillary.kernel.block_rows import aligned
-from armillary.kernel.builder import FunctionBuilder, Value
+from armillary.kernel.builder import FunctionBuilder, Operand, Value
 from armillary.kernel.machine_type import I1, I64, Type
 from armillary.kernel.pipeline_columns import read_by_programs, written_by_programs
 from armillary.kernel.stages import Abreast
 from armillary.kernel.tables import Field, Table
 
-__all__ = ["AbreastCode", "fields_in_lanes", "repeated_lanes"]
+__all__ = ["AbreastCode", "fields_in_lanes", "repeated_lanes", "spread"]
+
+UNROLLED = 8
+"""Numbers that one turn of a loop copies."""
 
 
 def fields_in_lanes(stage: Abreast, table: Table) -> dict[str, Field]:
@@ -40,6 +43,25 @@ def repeated_lanes(
             same = value.equals(value.shuffled(value, before))
             alike.set(alike.get() & same)
     return alike.get().mask() & -2
+
+
+def spread(
+    f: FunctionBuilder, real: Type, column: Value, lane: Value, to: Value, size: int
+) -> None:
+    """Copy what a column has in one lane to all lanes of another."""
+    lanes = real.lanes
+
+    def copy(k: Operand) -> None:
+        number = f.load(real.scalar, column, lane + k * lanes)
+        f.store(number.splat(lanes), f.element(to, real, k), align=aligned(real))
+
+    whole = size // UNROLLED * UNROLLED
+    if whole:
+        with f.loop(whole, step=UNROLLED) as first:
+            for k in range(UNROLLED):
+                copy(first + k)
+    for k in range(whole, size):
+        copy(k)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +97,7 @@ class AbreastCode:
         f: FunctionBuilder,
         real: Type,
         region: tuple[Abreast, Table, Mapping[str, Field]],
+        records: tuple[Value, Value],
         memory: tuple[Mapping[str, Value], Mapping[str, Value], Mapping[str, int]],
     ) -> None:
         """Prepare.
@@ -83,6 +106,7 @@ class AbreastCode:
             f: The function.
             real: The type of columns: a vector with a lane for each record.
             region: The stage, its table, and the fields that it uses.
+            records: Where the records of the table lie, and how many there are.
             memory: The columns of rows, those of records in lanes, and how many numbers
                 each of them has.
         """
@@ -90,6 +114,7 @@ class AbreastCode:
         rows, own, sizes = memory
         self.f, self.real, self.kind = f, real, real.scalar
         self.layout = table.layout(real.bits)
+        self.records, self.count = records
         self.packed = stage.packed
         read = read_by_programs(stage.stages)
         written = written_by_programs(stage.stages)
@@ -107,23 +132,33 @@ class AbreastCode:
         self.results = {
             rows[one.of]: sizes[one.of] for name, one in used.items() if name in written
         }
-        self.chosen = (
-            (rows[stage.chosen], sizes[stage.chosen]) if stage.chosen else None
-        )
+        self.chosen = None
+        if stage.chosen:
+            size = sizes[stage.chosen]
+            self.chosen = rows[stage.chosen], size
+            self.numbers, self.some = f.reserve(8 * size), f.variable(I64, 0)
+
+    def begin(self, lane: Value) -> Value:
+        """Write which records of a row run; return whether any does."""
+        if self.chosen is None:
+            return self.count > 0
+        f, (column, size) = self.f, self.chosen
+        found = f.variable(I64, 0)
+        end = (self.count < size).select(self.count, f.constant(I64, size))
+        with f.loop(end) as k:
+            number = f.load(self.kind, column, k * self.real.lanes + lane)
+            f.store(k, self.numbers, found.get())
+            found.set(found.get() + (number > 0.0).to(I64, "zext"))
+        self.some.set(found.get())
+        return found.get() > 0
 
     @contextmanager
-    def groups(self, lane: Value, records: Value, count: Value) -> Generator[None]:
-        """Run what follows for as many records as there are lanes, until all have.
-
-        Args:
-            lane: The row.
-            records: Where records lie.
-            count: How many there are.
-        """
+    def groups(self, lane: Value) -> Generator[None]:
+        """Run what follows for as many records as there are lanes, until all have."""
         f, lanes = self.f, self.real.lanes
-        numbers = None
+        numbers, count = None, self.count
         if self.chosen is not None:
-            numbers, count = self._chosen(lane, count)
+            numbers, count = self.numbers, self.some.get()
         first = f.variable(I64, 0)
         with f.forever() as loop:
             start = first.get()
@@ -133,30 +168,18 @@ class AbreastCode:
             with f.loop(lanes) as k:
                 # Lanes behind the last record repeat it.
                 at = start + (k < some).select(k, some - 1)
-                self._read(self._record(records, at, numbers), lane, k)
+                self._read(self._record(at, numbers), lane, k)
             yield
             with f.loop(some) as k:
-                own = self._record(records, start + k, numbers)
-                packed = self._record(records, start + k, None)
+                own = self._record(start + k, numbers)
+                packed = self._record(start + k, None)
                 self._write((own, packed), lane, k)
             first.set(start + lanes)
 
-    def _chosen(self, lane: Value, count: Value) -> tuple[Value, Value]:
-        """Write the positions of records that run; return where, and how many."""
-        assert self.chosen is not None
-        f, (column, size) = self.f, self.chosen
-        numbers, found = f.reserve(8 * size), f.variable(I64, 0)
-        end = (count < size).select(count, f.constant(I64, size))
-        with f.loop(end) as k:
-            number = f.load(self.kind, column, k * self.real.lanes + lane)
-            f.store(k, numbers, found.get())
-            found.set(found.get() + (number > 0.0).to(I64, "zext"))
-        return numbers, found.get()
-
-    def _record(self, records: Value, at: Value, numbers: Value | None) -> Value:
+    def _record(self, at: Value, numbers: Value | None) -> Value:
         """Return where a record lies."""
         number = at if numbers is None else self.f.load(I64, numbers, at)
-        return self.f.address(records, number * self.layout.bytes)
+        return self.f.address(self.records, number * self.layout.bytes)
 
     def _read(self, record: Value, lane: Value, to: Value) -> None:
         """Put the fields of a record of a row in a lane."""

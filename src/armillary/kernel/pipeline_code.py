@@ -8,7 +8,7 @@ computes in all of them, and puts back what was there before.
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import Final, TypeAlias
@@ -17,6 +17,7 @@ from armillary.kernel.abreast_code import (
     AbreastCode,
     fields_in_lanes,
     repeated_lanes,
+    spread,
 )
 from armillary.kernel.block_rows import ALIGNMENT, aligned, read_rows, write_rows
 from armillary.kernel.builder import EndlessLoop, FunctionBuilder, Value
@@ -84,6 +85,7 @@ def pipeline_code(
     )
     code.dispatcher = dispatcher
     read_rows(code.f, real, pipeline.inputs, code.columns)
+    code.compare_rows()
     code.stages(pipeline.stages, None)
     write_rows(code.f, real, pipeline.outputs, code.columns)
     code.f.ret(code.flags.get())
@@ -103,6 +105,7 @@ def column_code(pipeline: Pipeline, real: Type) -> list[FunctionBuilder]:
     f = code.f
     for k, port in enumerate(pipeline.inputs):
         code.copy(code.columns[port.name], f[f"in{k}"], port.size)
+    code.compare_rows()
     code.stages(pipeline.stages, f["active"].to(I1.wide(real.lanes), "bitcast"))
     for k, port in enumerate(pipeline.outputs):
         code.copy(f[f"out{k}"], code.columns[port.name], port.size)
@@ -141,6 +144,7 @@ class _PipelineCode:
         self.flags = f.variable(self.bits, 0)
         self.called_functions: list[FunctionBuilder] = []
         self.dispatcher = ""
+        self.repeated = f.constant(I64, 0)
         self.scratch = 0
         self.programs: dict[Program, tuple[str, int]] = {}  # that are functions
         self.dense_names: dict[tuple[Dense, tuple[int, ...]], str] = {}
@@ -158,6 +162,12 @@ class _PipelineCode:
             for stage in dense_in(pipeline.stages)
         ]
         self.working = self.memory(-(-max(numbers, default=0) // real.lanes))
+
+    def compare_rows(self) -> None:
+        """Note rows with the inputs of the row before, where they come in turn."""
+        if self.pipeline.has_row_by_row:
+            given = {self.columns[x.name]: x.size for x in self.pipeline.inputs}
+            self.repeated = repeated_lanes(self.f, self.real, given)
 
     def memories(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Value]:
         """Return memory for columns."""
@@ -275,9 +285,8 @@ class _PipelineCode:
         f, rows = self.f, self.columns
         piece = self.memories(dict.fromkeys(stage.piece, NUMBER))
         loop = SubdivisionCode(f, self.real, stage)
-        results = [rows[stage.covered], rows[stage.ended]]
-        sizes = dict.fromkeys(results, 1)
-        with self.row_by_row(stage, active, piece, sizes) as lane:
+        results = dict.fromkeys((rows[stage.covered], rows[stage.ended]), 1)
+        with self.row_by_row(stage, active, piece, results) as lane:
             found = loop.write(
                 f.load(self.scalar, rows[stage.longest], lane),
                 [self.columns[name] for name in stage.piece],
@@ -294,10 +303,11 @@ class _PipelineCode:
         written = written_by_programs(stage.stages) - {one.name for one in table.fields}
         own = self.memories({n: shape_of(n) for n in (*used, *written)})
         sizes = {n: math.prod(shape_of(n)) for n in (*used, *rows)}
-        code = AbreastCode(self.f, self.real, (stage, table, used), (rows, own, sizes))
-        with self.row_by_row(stage, active, own, code.results) as lane:
+        given = (stage, table, used), self.records(table), (rows, own, sizes)
+        code = AbreastCode(self.f, self.real, *given)
+        with self.row_by_row(stage, active, own, code.results, code.begin) as lane:
             self.fields = {n: x for n, x in around.items() if n not in own}
-            with code.groups(lane, *self.records(table)):
+            with code.groups(lane):
                 self.stages(stage.stages, None)
         self.fields = around
 
@@ -312,8 +322,8 @@ class _PipelineCode:
         tree, _ = self.records(table)
         own = self.memories({stage.point.name: (3,), stage.value: NUMBER})
         chosen = [f.element(rows[stage.chosen.name], self.real, k) for k in range(3)]
-        results = [rows[stage.least], *chosen]
-        with self.row_by_row(stage, active, own, dict.fromkeys(results, 1)) as lane:
+        results = dict.fromkeys((rows[stage.least], *chosen), 1)
+        with self.row_by_row(stage, active, own, results) as lane:
             wanted = [
                 f.load(self.scalar, rows[name], lane)
                 for name in (stage.least, stage.enough)
@@ -336,6 +346,7 @@ class _PipelineCode:
         active: Mask,
         own: Mapping[str, Value],
         results: Mapping[Value, int],
+        begin: Callable[[Value], Value] | None = None,
     ) -> Generator[Value]:
         """Run what follows for each active lane, whose columns are in all lanes then.
 
@@ -344,19 +355,18 @@ class _PipelineCode:
             active: The lanes.
             own: Memory of columns that the region writes itself.
             results: Where what follows writes numbers of each lane, and how many.
+            begin: From a lane to whether anything follows for it.
         """
         f, lanes = self.f, self.real.lanes
         shapes = self.pipeline.columns
         rows, flags = self.columns, self.flags
         of_row = read_of_row(self.pipeline, stage)
-        whole = read_of_row(self.pipeline, stage, whole=True)
-        copies = self.memories({name: shapes[name] for name in whole})
+        copies = self.memories({name: shapes[name] for name in of_row})
         self.columns = {**rows, **copies, **own}
         self.flags = f.variable(self.bits, 0)
         counted = f.constant(self.bits, -1) if active is None else active.packed()
         bits = f.variable(I64, counted.to(I64, "zext") & ((1 << lanes) - 1))
-        compared = {rows[name]: math.prod(shapes[name]) for name in of_row}
-        repeated = repeated_lanes(f, self.real, compared) & (bits.get() << 1)
+        repeated = self.repeated & (bits.get() << 1)
         with f.forever() as each_row:
             each_row.leave(bits.get().equals(0))
             lane = f.count_trailing_zeros(bits.get())
@@ -371,10 +381,12 @@ class _PipelineCode:
                 last = (flags.get().to(I64, "zext") & (mine >> 1)) << 1
                 flags.set(flags.get() | last.to(self.bits, "trunc"))
                 each_row.repeat()
-            for name in whole:
-                with f.loop(math.prod(shapes[name])) as k:
-                    number = f.load(self.scalar, rows[name], k * lanes + lane)
-                    f.store(number.splat(lanes), f.element(copies[name], self.real, k))
+            if begin is not None:
+                with f.when(~begin(lane)):
+                    each_row.repeat()
+            for name in of_row:
+                size = math.prod(shapes[name])
+                spread(f, self.real, rows[name], lane, copies[name], size)
             self.flags.set(0)
             yield lane
             with f.when(self.flags.get().differs(0), unlikely=True):
@@ -543,14 +555,8 @@ class _PipelineCode:
     def farthest(self, stage: Farthest) -> None:
         """Look for the farthest point of a table."""
         table = self.pipeline.table(stage.table)
-        (field,) = (one for one in table.fields if one.name == stage.points)
-        points = PointRecords(
-            self.f,
-            *self.records(table),
-            table.layout(self.real.bits),
-            stage.points,
-            field.shape[1],
-        )
+        records, bits = self.records(table), self.real.bits
+        points = PointRecords.of(self.f, records, table, bits, stage.points)
         direction = [self.load(self.columns[stage.direction], k) for k in range(3)]
         for k, number in enumerate(points.farthest(direction)):
             self.store(number, self.columns[stage.output.name], k)

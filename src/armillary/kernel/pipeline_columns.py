@@ -73,13 +73,8 @@ def written_by_programs(stages: Sequence[Stage]) -> set[str]:
     return {port.name for one in programs_in(stages) for port in one.outputs}
 
 
-def read_of_row(
-    pipeline: Pipeline, stage: LaneRegion, *, whole: bool = False
-) -> list[str]:
-    """Return the columns that such a region reads and that others write.
-
-    whole: Leave out those of which records in lanes read entries alone.
-    """
+def read_of_row(pipeline: Pipeline, stage: LaneRegion) -> list[str]:
+    """Return the columns that such a region reads whole and that others write."""
     fields = {field.name: field for table in pipeline.tables for field in table.fields}
 
     def columns(names: Iterator[str]) -> Iterator[str]:
@@ -97,16 +92,13 @@ def read_of_row(
     names = list(_reads(stage.stages))
     if isinstance(stage, Abreast):
         own = {one.name for one in pipeline.table(stage.table).fields}
-        left_out = written_by_programs(stage.stages) - own
-        left_out |= own if whole else set()
-        names = [name for name in names if name not in left_out]
+        own |= written_by_programs(stage.stages)
+        names = [name for name in names if name not in own]
     read = dict.fromkeys(columns(iter(names)))
     if isinstance(stage, NearestPoint):
         # What is wanted differs from row to row, as what is read does.
         read |= dict.fromkeys((stage.least, stage.enough))
         read.pop(stage.point.name, None)
-    if isinstance(stage, Abreast) and stage.chosen and not whole:
-        read[stage.chosen] = None
     return [n for n in read if n in given or everywhere[n] > here[n]]
 
 

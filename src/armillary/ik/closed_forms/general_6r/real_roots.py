@@ -68,9 +68,9 @@ LOOKS = 16
 """Roots near which solutions are sought, at most."""
 
 TERMS = 8
-"""Of a Taylor series; the remainder of a cell is 1e-8 of P at most."""
+"""Of a Taylor series; the remainder of a cell is 1e-5 of P at most."""
 
-WIDEST = math.pi / 64.0
+WIDEST = math.pi / 32.0
 """Half of the longest cell [rad]."""
 
 SHORTEST = 1e-6
@@ -78,7 +78,7 @@ SHORTEST = 1e-6
 
 MOST_CELLS = 48
 SOLVES = 4
-"""Steps of Newton's method on the series of a cell."""
+"""Steps of Newton's method on the series of a cell, and then to a simple root."""
 
 APART = 1e-3
 """Error of a root, in parts of the gap to others, up to which one solution is sought.
@@ -96,7 +96,7 @@ REAL_ROOTS_TABLES = (
     Table(
         "arcs",
         (
-            reals("begin"),
+            reals("begin", (3,)),
             *(index(name, "roots_of") for name in _FOUND),
             *(index(name, "kinds_of") for name in _KINDS),
             index("arc", "arcs_of"),
@@ -136,6 +136,7 @@ REAL_ROOTS_SCRATCH = (
     Port("reals_of", (ROOTS,)),
 )
 
+_begins = 2.0 * np.pi * np.arange(ARCS) / ARCS
 _places = np.arange(_SLOTS).reshape(ARCS, PER_ARC)
 
 REAL_ROOTS_TABLE_ROWS: dict[str, dict[str, Any]] = {
@@ -144,7 +145,7 @@ REAL_ROOTS_TABLE_ROWS: dict[str, dict[str, Any]] = {
         "sample": np.arange(SAMPLES),
     },
     "arcs": {
-        "begin": 2.0 * np.pi * np.arange(ARCS) / ARCS,
+        "begin": np.stack([_begins, np.cos(_begins), np.sin(_begins)], axis=-1),
         **{name: _places[:, k] for k, name in enumerate(_FOUND)},
         **{name: _places[:, k] for k, name in enumerate(_KINDS)},
         "arc": np.arange(ARCS),
@@ -162,22 +163,53 @@ def real_root_stages() -> tuple[Stage, ...]:
     """Return the stages from `E` and `gain` to the roots of a target.
 
     `looks_of` are their angles u_3; `ones` and `twos` are 1 where one solution is to be
-    sought, or two, else 0. `most` is the number of roots that may be real, and
-    `is_done` 1 if that is known, else 0.
+    sought, or two, else 0. `most_real` is the number of roots that may be real.
     """
-    walk = loose(
-        _cell,
-        "at width place found kinds most going",
-        spectrum=(WAVES, 2),
-        limit_of_error=(),
-        remainder=(),
-        end=(),
-        at=(),
-        width=(),
-        place=(),
-        found=(PER_ARC,),
-        kinds=(PER_ARC,),
-        most=(),
+    walk = (
+        loose(
+            _cell,
+            "series half centre inexact proofs asks extreme is_two",
+            spectrum=(WAVES, 2),
+            limit_of_error=(),
+            remainder=(),
+            end=(),
+            at=(),
+            width=(),
+            facing=(2,),
+        ),
+        When(
+            "asks",
+            (
+                loose(
+                    _bent,
+                    "asks extreme is_two",
+                    series=(TERMS,),
+                    half=(),
+                    inexact=(),
+                ),
+            ),
+        ),
+        loose(
+            _next_cell,
+            "at width facing place found kinds most has_failed going",
+            series=(TERMS,),
+            half=(),
+            centre=(2,),
+            inexact=(),
+            proofs=(PROOFS,),
+            asks=(),
+            extreme=(),
+            is_two=(),
+            end=(),
+            at=(),
+            width=(),
+            facing=(2,),
+            place=(),
+            found=(PER_ARC,),
+            kinds=(PER_ARC,),
+            most=(),
+            has_failed=(),
+        ),
     )
     return (
         Abreast("samples", (_sample(),)),
@@ -189,8 +221,12 @@ def real_root_stages() -> tuple[Stage, ...]:
         Abreast(
             "arcs",
             (
-                loose(_begin, "at end width place found kinds most going", begin=()),
-                While("going", (walk,), limit=MOST_CELLS),
+                loose(
+                    _begin,
+                    "at end width facing place found kinds most has_failed going",
+                    begin=(3,),
+                ),
+                While("going", walk, limit=MOST_CELLS),
                 _arc_done(),
             ),
         ),
@@ -261,116 +297,188 @@ def _spectrum(samples: Any) -> Any:
     return scaled, SAFETY * noise, noise, remainder
 
 
-def _series(spectrum: Any, t: Any, terms: int) -> list[Any]:
-    """Return P^(n) / n! at an angle."""
-    s, c = sin(t), cos(t)
-    x, y = c, s
+def _series(spectrum: Any, turn: Any, terms: int) -> list[Any]:
+    """Return P^(n) / n! at the angle of a cosine and a sine."""
     total: list[Any] = [spectrum[0][0], *[0.0] * (terms - 1)]
+    turns = [(1.0, 0.0), (turn[0], turn[1])]
     for k in range(1, DEGREE + 1):
+        if k > 1:  # short chains: each from those of halves
+            turns.append(_turned(turns[k // 2], turns[k - k // 2]))
+        x, y = turns[k]
         re, im = 2.0 * spectrum[k][0], 2.0 * spectrum[k][1]
         even, odd = re * x - im * y, (0.0 - re) * y - im * x
         for n in range(terms):
             sign = -1.0 if n % 4 in {2, 3} else 1.0
             factor = sign * k**n / math.factorial(n)
             total[n] = total[n] + factor * (odd if n % 2 else even)
-        x, y = x * c - y * s, x * s + y * c
     return total
+
+
+def _turned(a: Any, b: Any) -> tuple[Any, Any]:
+    return a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]
+
+
+def _small_turn(angle: Any) -> tuple[Any, Any]:
+    """Return cosine and sine of an angle of at most 0.2, within 1e-16."""
+    square = angle * angle
+    c: Any = 0.0
+    s: Any = 0.0
+    for n in reversed(range(6)):
+        sign = -1.0 if n % 2 else 1.0
+        c = c * square + sign / math.factorial(2 * n)
+        s = s * square + sign / math.factorial(2 * n + 1)
+    return c, s * angle
 
 
 def _begin(begin: Any) -> Any:
     none = [0.0] * PER_ARC
-    end = begin + 2.0 * math.pi / ARCS
-    return begin, end, WIDEST, 0.0, none, none, 0.0, 1.0
+    end = begin[0] + 2.0 * math.pi / ARCS
+    return begin[0], end, WIDEST, begin[1:], 0.0, none, none, 0.0, 0.0, 1.0
 
 
-def _cell(  # noqa: PLR0913, PLR0915, PLR0917 - one formula
+def _cell(
     spectrum: Any,
     limit_of_error: Any,
     remainder: Any,
     end: Any,
     at: Any,
     width: Any,
-    place: Any,
-    found: Any,
-    kinds: Any,
-    most: Any,
+    facing: Any,
 ) -> Any:
-    """Leave a cell, or halve it."""
+    """Return the series of a cell, in parts of half of it, and what it proves.
+
+    Those are whether it is left but for what `_bent` says, whether the cell has one
+    root, and whether P may be zero at neither end.
+    """
     half = minimum(width, 0.5 * (end - at))
-    is_last = width >= 0.5 * (end - at)
-    centre = at + half
+    centre = _turned(facing, _small_turn(half))
     a: list[Any] = []
     power: Any = 1.0
     for term in _series(spectrum, centre, TERMS):
         a.append(term * power)
         power = power * half
     beyond = remainder * power
-    error = limit_of_error
     sizes = [absolute(x) for x in a]
     # Derivatives of a polynomial that is at most e are at most 8^n e (Bernstein).
     wide = DEGREE * half
     around = sum(sizes[2:], sizes[1])
     slopes = sum((n * sizes[n] for n in range(3, TERMS)), 2.0 * sizes[2])
     bends = sum((n * (n - 1) * sizes[n] for n in range(4, TERMS)), 6.0 * sizes[3])
-    inexact = beyond + error
+    inexact = beyond + limit_of_error
     is_free = sizes[0] > around + inexact
-    is_steep = sizes[1] > slopes + TERMS * beyond + 1.5 * wide * error
-    squared = TERMS * TERMS * beyond + 1.5 * (wide * wide) * error
-    is_bent = 2.0 * sizes[2] > bends + squared
-    # P at both ends, upwards where P' or P'' is positive.
-    evens = sum(a[2::2], a[0])
-    odds = sum(a[3::2], a[1])
-    lead = select(is_steep, a[1], a[2])
-    sign = select(lead < 0.0, -1.0, 1.0)
-    above, below = sign * (evens + odds), sign * (evens - odds)
-    are_clear = (absolute(above) > inexact) & (absolute(below) > inexact)
-    crosses = (above > 0.0) & (below < 0.0)
-    # The root of P, or of P' in a cell that is not steep.
-    solved = [select(is_steep, a[n], (n + 1) * a[n + 1]) for n in range(TERMS - 1)]
+    # exp(8 half) is at most 2.2
+    squared = 2.2 * (wide * wide) * limit_of_error
+    is_steep = sizes[1] > slopes + TERMS * beyond + 2.2 * wide * limit_of_error
+    is_bent = 2.0 * sizes[2] > bends + TERMS * TERMS * beyond + squared
+    # P at both ends. Of a steep one their signs tell whether there is a root.
+    evens, odds = sum(a[2::2], a[0]), sum(a[3::2], a[1])
+    ahead, back = evens + odds, evens - odds
+    are_clear = minimum(absolute(ahead), absolute(back)) > inexact
+    crosses = (ahead > 0.0) != (back > 0.0)
+    has_one = is_steep & ~is_free & crosses
+    asks = is_bent & ~is_free & ~is_steep & are_clear & ~crosses
+    proofs = [_one(is_free | is_steep), _one(has_one), _one(are_clear)]
+    return a, half, centre, inexact, proofs, _one(asks), 0.0, 0.0
+
+
+PROOFS = 3
+
+
+def _one(truth: Any) -> Any:
+    return select(truth, 1.0, 0.0)
+
+
+def _bent(a: Any, half: Any, inexact: Any) -> Any:
+    """Return whether a cell is left in which P is bent and of one sign at both ends.
+
+    Then where P' is zero, in parts of the cell, and whether a pair of roots is there.
+    """
+    sign = select(a[2] < 0.0, -1.0, 1.0)
+    slopes = [(n + 1) * a[n + 1] for n in range(TERMS - 1)]
     x: Any = 0.0
     for _ in range(SOLVES):
-        value = slope = solved[-1]
-        value = value * x + solved[-2]
-        for n in reversed(range(TERMS - 3)):
-            slope = slope * x + value
-            value = value * x + solved[n]
-        x = x - value / select(absolute(slope) < TINY, TINY, slope)
+        bend = 0.0
+        slope = slopes[-1]
+        for term in reversed(slopes[:-1]):
+            bend = bend * x + slope
+            slope = slope * x + term
+        x = x - slope / select(absolute(bend) < TINY, TINY, bend)
         x = minimum(maximum(x, -1.0), 1.0)
-    least = slope = a[-1]
-    least = least * x + a[-2]
-    for term in reversed(a[:-2]):
+    slope, least = 0.0, a[-1]
+    for term in reversed(a[:-1]):
         slope = slope * x + least
         least = least * x + term
-    least = sign * least
+    least, rise = sign * least, sign * slope
     # A bent P is nowhere below its tangent.
-    rise = sign * slope
     lowest = least - maximum(rise * (1.0 + x), rise * (x - 1.0))
+    ends = sign * sum(a[2::2], a[0]) - absolute(sum(a[3::2], a[1]))
+    is_without = (lowest > inexact) | (ends < 0.0)
     # Between two roots that are closer than a pair solutions are found for both.
-    gap = sqrt(maximum(0.0 - least, 0.0) / maximum(sizes[2], TINY)) * half
-    is_without = (lowest > inexact) | (maximum(above, below) < 0.0)
-    is_pair = (minimum(above, below) > 0.0) & (gap < 0.5 * PAIR)
-    has_one = ~is_free & is_steep & crosses
-    has_two = ~is_free & ~is_steep & is_bent & ~is_without & is_pair
-    is_known = is_free | is_steep | (is_bent & (is_without | is_pair))
+    gap = sqrt(maximum(0.0 - least, 0.0) / maximum(absolute(a[2]), TINY)) * half
+    is_pair = (ends > 0.0) & (gap < 0.5 * PAIR) & ~is_without
+    return _one(is_without | is_pair), x, _one(is_pair)
+
+
+def _next_cell(  # noqa: PLR0913, PLR0917 - columns of a lane
+    a: Any,
+    half: Any,
+    centre: Any,
+    inexact: Any,
+    proofs: Any,
+    asks: Any,
+    extreme: Any,
+    is_two: Any,
+    end: Any,
+    at: Any,
+    width: Any,
+    facing: Any,
+    place: Any,
+    found: Any,
+    kinds: Any,
+    most: Any,
+    has_failed: Any,
+) -> Any:
+    """Leave a cell, or take a smaller one.
+
+    asks: Whether it is left as one that is bent.
+    """
+    is_last = width >= 0.5 * (end - at)
+    is_known = (proofs[0] > 0.0) | (asks > 0.0)
     # No cell ends where P may be zero: a root is in one of them alone.
-    is_left = is_known & are_clear
-    kind = select(has_two, PAIRED, select(has_one, SIMPLE, 0.0))
-    kind = select(is_left, kind, 0.0)
-    angle = centre + x * half
+    is_left = is_known & (proofs[2] > 0.0)
+    has_one = is_left & (proofs[1] > 0.0)
+    kind = select(is_two > 0.0, PAIRED, select(has_one, SIMPLE, 0.0))
+    # of a simple root about
+    slope = select(absolute(a[1]) < TINY, TINY, a[1])
+    first = minimum(maximum((0.0 - a[0]) / slope, -1.0), 1.0)
+    angle = at + half + half * select(is_two > 0.0, extreme, first)
     is_root = kind > 0.5
     here = [is_root & (absolute(place - float(k)) < 0.5) for k in range(PER_ARC)]
     found = [select(is_it, angle, y) for is_it, y in zip(here, found, strict=True)]
     kinds = [select(is_it, kind, y) for is_it, y in zip(here, kinds, strict=True)]
     place = place + select(is_root, 1.0, 0.0)
-    behind = at + 2.0 * half
     # Next to where P is error alone, smaller cells than that will not do.
-    is_small = (absolute(below) < 1.25 * inexact) & (sizes[2] < 0.05 * inexact)
+    back = absolute(sum(a[2::2], a[0]) - sum(a[3::2], a[1]))
+    is_small = (back < 1.25 * inexact) & (absolute(a[2]) < 0.05 * inexact)
+    # Shorter ones, and those of more roots than there is room for, are not done.
     is_stuck = is_small | (half < SHORTEST) | (place > PER_ARC + 0.5)
     going = select((is_left & is_last) | (is_stuck & ~is_left), 0.0, 1.0)
     most = most + kind + select(is_left, 0.0, select(is_stuck, 1e3, 0.0))
+    # Not twice as wide again at once where that has just failed.
+    more = minimum(select(has_failed > 0.0, 1.0, 2.0) * half, WIDEST)
     less = select(is_known, 0.7, 0.5) * half
-    width = select(is_left, minimum(2.0 * half, WIDEST), less)
-    return select(is_left, behind, at), width, place, found, kinds, most, going
+    behind = _turned(centre, _small_turn(half))
+    return (
+        select(is_left, at + 2.0 * half, at),
+        select(is_left, more, less),
+        [select(is_left, x, y) for x, y in zip(behind, facing, strict=True)],
+        place,
+        found,
+        kinds,
+        most,
+        select(is_left, 0.0, 1.0),
+        going,
+    )
 
 
 def _arc_done() -> Program:
@@ -440,13 +548,14 @@ def _all_real(reals_of: Any) -> Any:
 
 def _look() -> Program:
     def formula(root: Any, kind: Any, spectrum: Any, error: Any) -> Any:
-        """Return the root after a step, and how many solutions are to be sought."""
-        p = _series(spectrum, root, 4)
+        """Return the root after some steps, and how many solutions are to be sought."""
         is_simple = kind < 1.5
-        value = select(is_simple, p[0], p[1])
-        slope = select(is_simple, p[1], 2.0 * p[2])
-        step = value / select(absolute(slope) < TINY, TINY, slope)
-        step = minimum(maximum(step, -1e-3), 1e-3)
+        for k in range(SOLVES + 1):
+            p = _series(spectrum, (cos(root), sin(root)), 4 if k == SOLVES else 3)
+            value = select(is_simple, p[0], p[1])
+            slope = select(is_simple, p[1], 2.0 * p[2])
+            step = value / select(absolute(slope) < TINY, TINY, slope)
+            root = root - minimum(maximum(step, -WIDEST), WIDEST)
         # Other roots are no nearer than half of the least of these.
         steep = absolute(p[1])
         near = steep / maximum(absolute(p[2]), TINY)
@@ -454,7 +563,7 @@ def _look() -> Program:
         gap = 0.5 * minimum(near, far)
         is_apart = is_simple & (error < APART * gap * steep)
         return (
-            root - step,
+            root,
             select(is_apart, 1.0, 0.0),
             select(is_apart, 0.0, 1.0),
         )

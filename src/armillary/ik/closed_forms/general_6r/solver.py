@@ -40,17 +40,14 @@ from armillary.ik.closed_forms.general_6r.first_search import (
     STATE,
     first_search_kernel,
 )
+from armillary.ik.closed_forms.general_6r.found import APART, Found, distinct
 from armillary.ik.closed_forms.general_6r.geometry import SixAxes, moved, weakest
-from armillary.ik.closed_forms.general_6r.nearby import FOUND
 from armillary.ik.closed_forms.general_6r.roots import (
     CLUSTERED,
     ISOLATED,
     NEAR_ANOTHER,
-    ROOTS,
 )
 from armillary.ik.closed_forms.general_6r.stages import (
-    KEYS,
-    apart_kernel,
     near_kernel,
     polish_kernel,
     roots_kernel,
@@ -71,9 +68,6 @@ MISSED = 0.09
 
 ERROR = 1e-9
 """Largest error of a solution, of the pose in units of the arm."""
-
-APART = 5e-6
-"""Keys of different solutions differ by more."""
 
 SAMPLES = 128
 SAME, MOST_LOST = 1e-3, 6
@@ -125,8 +119,6 @@ SEARCHES = (
 )
 ONE, TWO, AGAIN = range(3)
 """Near a root: search for one solution, for two, for two and from there again."""
-
-SLOTS = ROOTS * FOUND, 3 * ROOTS * FOUND
 
 
 class Solutions(NamedTuple):
@@ -199,55 +191,6 @@ class _Order:
         return np.ascontiguousarray(front @ inner @ back)
 
 
-class _Found(NamedTuple):
-    """Solutions: the target, angles, keys of each, and whether it is regular."""
-
-    rows: Whole
-    angles: Array
-    keys: Array
-    regular: Array
-    targets: int
-
-    @property
-    def parts(self) -> tuple[Whole, Array, Array, Array]:
-        return self[:4]
-
-    def picked(self, which: Whole) -> _Found:
-        """Return some of it, by positions."""
-        return _Found._make((*(part[which] for part in self.parts), self.targets))
-
-    def ordered(self) -> _Found:
-        """Return the same by targets, in order."""
-        order = np.argsort(self.rows, kind="stable")
-        return self.picked(order)
-
-    def thinned(self) -> _Found:
-        """Return the same by targets, in order, without most of the copies."""
-        table = np.column_stack([self.rows, np.rint(self.keys / APART)])
-        _, first = np.unique(table, axis=0, return_index=True)
-        return self.picked(first)
-
-    def of(self, some: Whole) -> _Found:
-        """Return what is found of some targets, as the targets of their own."""
-        place = np.full(self.targets, -1)
-        place[some] = np.arange(len(some))
-        rows = place[self.rows]
-        kept = rows >= 0
-        parts = rows, *self.parts[1:]
-        return _Found._make((*(part[kept] for part in parts), len(some)))
-
-    @staticmethod
-    def joined(parts: list[_Found]) -> _Found:
-        """Return what several found of the same targets, one behind the other."""
-        columns = zip(*(each.parts for each in parts), strict=True)
-        return _Found._make((*map(np.concatenate, columns), parts[0].targets))
-
-    @property
-    def counts(self) -> Whole:
-        """Return how many solutions each target has, copies included."""
-        return np.bincount(self.rows, minlength=self.targets)
-
-
 class SixAxesSolver:
     """The kernels of an arm, and in which order it is cut.
 
@@ -268,7 +211,7 @@ class SixAxesSolver:
         self._orders = [_Order(arm, hides_five=five) for five in (True, False)]
         q, poses = _samples(links, arm.slides)
         first = [self._first(order, poses, None) for order in self._orders]
-        both = self._distinct([_Found.joined([x for x, _ in first]).ordered()])
+        both = distinct([Found.joined([x for x, _ in first]).ordered()])
         counts = both.counts
         if self._is_mixed or self._lost(q, both) > MOST_LOST:
             whole = self._of_six(poses, None)
@@ -276,15 +219,16 @@ class SixAxesSolver:
             lost = self._lost(q, whole)
             reason = "its axes leave infinitely many answers to a pose"
             require(lost <= MOST_LOST, reason)
-        # The order that misses fewer solutions without noticing, then fewer at all.
+        # The order that leaves fewer targets in doubt; where that proves nothing, the
+        # one that misses fewer solutions without noticing, then fewer at all.
         costs: list[tuple[int, int]] = []
         for found, is_whole in first:
-            fewer = found.counts < counts
-            costs.append((int((fewer & is_whole).sum()), int((~is_whole).sum())))
+            unnoticed = self._is_mixed & is_whole & (found.counts < counts)
+            costs.append((int(unnoticed.sum()), int((~is_whole).sum())))
         if costs[1] < costs[0]:
             self._orders.reverse()
 
-    def _lost(self, q: Array, found: Solutions | _Found) -> int:
+    def _lost(self, q: Array, found: Solutions | Found) -> int:
         """Return for how many samples the nearest answer is not what they are made of.
 
         Then, or where there are too many, the arm has infinitely many.
@@ -329,7 +273,7 @@ class SixAxesSolver:
         q, _, keys, regular = _called(
             self._stilled, threads, inner[rows], whole.angles[close]
         )
-        parts = [_Found(rows, q, keys, regular, len(inner))]
+        parts = [Found(rows, q, keys, regular, len(inner))]
         unsure, infinite = whole.unsure, whole.infinite
         again = np.flatnonzero(unsure)
         if again.size and self._other is not None:
@@ -342,8 +286,8 @@ class SixAxesSolver:
             q, _, keys, regular = _called(
                 self._stilled, threads, inner[rows], more.angles
             )
-            parts.append(_Found(rows, q, keys, regular, len(inner)))
-        found = self._distinct(parts).ordered()
+            parts.append(Found(rows, q, keys, regular, len(inner)))
+        found = distinct(parts).ordered()
         return Solutions(found.rows, found.angles, unsure, infinite)
 
     @cached_property
@@ -373,19 +317,41 @@ class SixAxesSolver:
 
     def _of_six(self, inner: Array, threads: int | None) -> Solutions:
         """Return all solutions where all six axes move."""
-        count = len(inner)
         found, is_whole = self._first(self._orders[0], inner, threads)
-        unsure = ~is_whole if not self._is_mixed else np.ones(count, np.bool_)
-        again = np.flatnonzero(unsure)
-        if again.size and not self._is_mixed:
-            targets, before = np.ascontiguousarray(inner[again]), found.of(again)
+        again = np.arange(len(inner)) if self._is_mixed else np.flatnonzero(~is_whole)
+        unsure, infinite = np.zeros((2, len(inner)), np.bool_)
+        if not again.size:
+            return Solutions(found.rows, found.angles, unsure, infinite)
+        # Few are left: what is known of the others is not copied time and again.
+        targets, some = np.ascontiguousarray(inner[again]), found.of(again)
+        if not self._is_mixed:
             more, is_whole = self._first(self._orders[1], targets, threads)
-            found = self._joined(found, again, [before, more])
-            unsure[again] = ~is_whole | (found.counts[again] != more.counts)
-            unsure[found.rows[found.regular < 1.0]] = True
+            some = distinct([some, more])
+            is_whole &= some.counts == more.counts
+            is_whole[some.rows[some.regular < 1.0]] = False
+            last = np.flatnonzero(~is_whole)
+            if last.size:
+                rest, *doubt = self._thorough(
+                    np.ascontiguousarray(targets[last]), some.of(last), threads
+                )
+                some = some.with_others(last, rest)
+                unsure[again[last]], infinite[again[last]] = doubt
+        else:
+            some, unsure, infinite = self._thorough(targets, some, threads)
+        found = found.with_others(again, some)
+        return Solutions(found.rows, found.angles, unsure, infinite)
+
+    def _thorough(
+        self, inner: Array, found: Found, threads: int | None
+    ) -> tuple[Found, Truths, Truths]:
+        """Return what all stages find, what is unsure, and may have infinitely many.
+
+        found: By the first search.
+        """
+        count = len(inner)
+        unsure = np.ones(count, np.bool_)
         root_error, hidden = np.zeros((count, 2)), np.zeros(count, np.bool_)
-        # of those that go on the second stage says how many it is
-        real = np.column_stack([found.counts, found.counts]).astype(np.float64)
+        real = np.zeros((count, 2))  # the second stage says how many it is
         for stage in (None, self._third, self._fourth):
             again = np.flatnonzero(unsure)
             if not again.size:
@@ -412,9 +378,9 @@ class SixAxesSolver:
         infinite = ~(root_error[:, 0] < ROUNDING) | hidden
         infinite |= (found.counts == 0) & ~(root_error[:, 0] < ROUNDING_IF_EMPTY)
         unsure = unsure | infinite if self._is_mixed else self._is_unsure(found, real)
-        return Solutions(found.rows, found.angles, unsure, unsure & infinite)
+        return found, unsure, unsure & infinite
 
-    def _is_unsure(self, found: _Found, real: Array) -> Truths:
+    def _is_unsure(self, found: Found, real: Array) -> Truths:
         """Return which targets have not as many solutions as real roots.
 
         A solution where the arm is singular is a multiple root, or is on a curve.
@@ -457,7 +423,7 @@ class SixAxesSolver:
 
     def _first(
         self, order: _Order, inner: Array, threads: int | None
-    ) -> tuple[_Found, Truths]:
+    ) -> tuple[Found, Truths]:
         """Return what one search near each root finds, and where that is all.
 
         Where joints slide that is no proof: turns about far axes are counted.
@@ -469,30 +435,30 @@ class SixAxesSolver:
         rows, slot = np.nonzero(slots[:, :, STATE] > 0.0)
         of = slots[rows, slot]
         angles, keys = (np.ascontiguousarray(x) for x in (of[:, :STATE], of[:, KEY:]))
-        return _Found(rows, angles, keys, of[:, REGULAR], count), is_whole > 0.0
+        return Found(rows, angles, keys, of[:, REGULAR], count), is_whole > 0.0
 
     def _first_of_mixed(
         self, order: _Order, inner: Array, threads: int | None
-    ) -> tuple[_Found, Truths]:
+    ) -> tuple[Found, Truths]:
         angles, marks, _, most = order.roots(inner, threads=threads)
-        parts: list[_Found] = []
+        parts: list[Found] = []
         for how, some in ((ONE, marks == ISOLATED), (TWO, marks > ISOLATED)):
             at = np.nonzero(some)
             if how == ONE or at[0].size:
                 starts = at[0], angles[at]
                 parts.append(self._searched(order, how, inner, starts, threads))
-        found = self._distinct(parts)
+        found = distinct(parts)
         return found, found.counts == _even(most)
 
     def _second(
         self, inner: Array, threads: int | None
-    ) -> tuple[list[_Found], Array, Array]:
+    ) -> tuple[list[Found], Array, Array]:
         """Return what clusters hold, and what the other order finds.
 
         Then the error of roots in both orders, the smaller first, and how many may be
         real in each, shape (count, 2).
         """
-        parts: list[_Found] = []
+        parts: list[Found] = []
         errors: list[Array] = []
         real: list[Array] = []
         for k, order in enumerate(self._orders):
@@ -507,7 +473,7 @@ class SixAxesSolver:
                 some = np.nonzero(marks >= least)
                 starts = some[0], angles[some]
                 parts.append(self._searched(order, how, inner, starts, threads))
-        found = [self._distinct([each]) for each in parts]
+        found = [distinct([each]) for each in parts]
         root_error = np.sort(np.column_stack(errors), axis=1)  # NaN last
         return found, root_error, np.column_stack(real)
 
@@ -529,12 +495,12 @@ class SixAxesSolver:
 
     def _displaced(
         self,
-        found: _Found,
+        found: Found,
         inner: Array,
         some: Whole,
         ways: Sequence[tuple[_Order, Array]],
         threads: int | None,
-    ) -> tuple[_Found, Truths]:
+    ) -> tuple[Found, Truths]:
         """Return what is found with what poses next to targets lead to, and where.
 
         Close to singular sets of an arm the determinant is rounding alone, while poses
@@ -567,7 +533,7 @@ class SixAxesSolver:
             good = error < ERROR
             near[rows[~good & (error < NEARLY)]] = True
             parts.append(
-                _Found(rows[good], q[good], keys[good], regular[good], len(some))
+                Found(rows[good], q[good], keys[good], regular[good], len(some))
             )
         joined = self._joined(found, some, parts)
         grown = joined.counts[some] > found.counts[some]
@@ -575,10 +541,10 @@ class SixAxesSolver:
             grown[:] = False
         return joined, grown | near
 
-    def _third(self, inner: Array, before: _Found, threads: int | None) -> list[_Found]:
+    def _third(self, inner: Array, before: Found, threads: int | None) -> list[Found]:
         """Return what is found from all roots and next to them."""
         del before
-        parts: list[_Found] = []
+        parts: list[Found] = []
         for order in self._orders:
             angles, marks, *_ = order.roots(inner, threads=threads)
             near, at = np.nonzero(marks >= NEAR_ANOTHER)
@@ -591,13 +557,11 @@ class SixAxesSolver:
             )
             found = self._searched(order, TWO, inner, starts, threads)
             parts.append(found.thinned())
-        return [self._distinct([each]) for each in parts]
+        return [distinct([each]) for each in parts]
 
-    def _fourth(
-        self, inner: Array, before: _Found, threads: int | None
-    ) -> list[_Found]:
+    def _fourth(self, inner: Array, before: Found, threads: int | None) -> list[Found]:
         """Return what is found from next to solutions: of close ones each finds all."""
-        parts: list[_Found] = []
+        parts: list[Found] = []
         one, two = weakest(self._links, self.arm.slides, before.angles)
         ways = np.array([one, -one, two, -two, one + two, -one - two, one - two])
         for scale in SCALES:
@@ -607,11 +571,11 @@ class SixAxesSolver:
                 self._polish, threads, inner[rows], starts
             )
             good = error < ERROR
-            found = _Found(
+            found = Found(
                 rows[good], q[good], keys[good], regular[good], before.targets
             )
             parts.append(found.thinned())
-        return [self._distinct([each]) for each in parts]
+        return [distinct([each]) for each in parts]
 
     def _searched(
         self,
@@ -620,7 +584,7 @@ class SixAxesSolver:
         inner: Array,
         starts: tuple[Whole, Array],
         threads: int | None,
-    ) -> _Found:
+    ) -> Found:
         """Return what is found next to angles of targets, copies among it."""
         rows, angles = starts
         at, missed = order.near(how, inner[rows], angles, threads=threads)
@@ -630,38 +594,11 @@ class SixAxesSolver:
             self._polish, threads, inner[rows], at.reshape(-1, 6)[kept]
         )
         good = error < ERROR
-        return _Found(rows[good], q[good], keys[good], regular[good], len(inner))
+        return Found(rows[good], q[good], keys[good], regular[good], len(inner))
 
-    def _joined(self, found: _Found, again: Whole, more: list[_Found]) -> _Found:
+    def _joined(self, found: Found, again: Whole, more: list[Found]) -> Found:
         """Return what is found, with more of some targets."""
-        is_new = np.zeros(found.targets, np.bool_)
-        is_new[again] = True
-        new = self._distinct(more)
-        rest = found.picked(np.flatnonzero(~is_new[found.rows]))
-        new = new._replace(rows=again[new.rows])
-        return _Found.joined([rest, new]).ordered()
-
-    @staticmethod
-    def _distinct(parts: list[_Found]) -> _Found:
-        """Return what is found without copies, by targets."""
-        all_found = parts[0]
-        if len(parts) > 1:
-            all_found = _Found.joined(parts).ordered()
-        rows, keys = all_found.rows, all_found.keys
-        count = parts[0].targets
-        counts = np.bincount(rows, minlength=count)
-        slots = SLOTS[0] if counts.max(initial=0) <= SLOTS[0] else SLOTS[1]
-        slot = np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]
-        # more than all slots are copies, nearly all of them
-        if counts.max(initial=0) > slots:
-            fits = np.flatnonzero(slot < slots)
-            all_found, slot = all_found.picked(fits), slot[fits]
-            rows, keys = all_found.rows, all_found.keys
-            counts = np.minimum(counts, slots)
-        table = np.zeros((count, slots, KEYS))
-        table[rows, slot] = keys
-        new = apart_of(slots)(table, counts.astype(np.float64), APART)
-        return all_found.picked(np.flatnonzero(new[rows, slot] > 0.0))
+        return found.with_others(again, distinct(more))
 
 
 def _called(kernel: Kernel, threads: int | None, *inputs: Array) -> Any:
@@ -677,16 +614,6 @@ def _samples(links: Array, slides: Sequence[bool]) -> tuple[Array, Array]:
     for k, link in enumerate(links):
         poses = poses @ link @ moved(q[:, k + 1], slides=slides[k + 1])
     return q, np.ascontiguousarray(poses)
-
-
-def apart_of(slots: int) -> Kernel:
-    """Return the kernel that finds copies among so many solutions."""
-    if slots not in _APART:
-        _APART[slots] = apart_kernel(slots)
-    return _APART[slots]
-
-
-_APART: dict[int, Kernel] = {}
 
 
 def _even(most: Any) -> Any:

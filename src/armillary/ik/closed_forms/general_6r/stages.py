@@ -339,14 +339,14 @@ def _step(  # noqa: PLR0912, PLR0915
         det = det * rows[k][k]
     det = absolute(det)
     is_regular = (det > SINGULAR) & (error < SINGULAR_BY_ERROR * det)
+    pivots = [rows[k][k] for k in range(6)]
+    inverses = [1.0 / select(absolute(x) < PIVOT, PIVOT, x) for x in pivots]
     step: list[Any] = [0.0] * 6
     for k in reversed(range(6)):
         total = rows[k][6]
-        for j in range(k + 1, 6):
+        for j in reversed(range(k + 1, 6)):
             total = total - rows[k][j] * step[j]
-        pivot = rows[k][k]
-        pivot = select(absolute(pivot) < PIVOT, PIVOT, pivot)
-        step[k] = total / pivot
+        step[k] = total * inverses[k]
     is_off = error > EXACT
     ahead: list[Any] = []
     for k, (a, b) in enumerate(zip(q, step, strict=True)):
