@@ -374,7 +374,7 @@ def _cell(
     evens, odds = sum(a[2::2], a[0]), sum(a[3::2], a[1])
     ahead, back = evens + odds, evens - odds
     are_clear = minimum(absolute(ahead), absolute(back)) > inexact
-    crosses = (ahead > 0.0) != (back > 0.0)
+    crosses: Any = (ahead > 0.0) ^ (back > 0.0)
     has_one = is_steep & ~is_free & crosses
     asks = is_bent & ~is_free & ~is_steep & are_clear & ~crosses
     proofs = [_one(is_free | is_steep), _one(has_one), _one(are_clear)]
@@ -550,6 +550,7 @@ def _look() -> Program:
     def formula(root: Any, kind: Any, spectrum: Any, error: Any) -> Any:
         """Return the root after some steps, and how many solutions are to be sought."""
         is_simple = kind < 1.5
+        p: list[Any] = []
         for k in range(SOLVES + 1):
             p = _series(spectrum, (cos(root), sin(root)), 4 if k == SOLVES else 3)
             value = select(is_simple, p[0], p[1])

@@ -111,6 +111,9 @@ FARTHER = 3, 10
 SCALES = 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0
 """How far from solutions others are looked for [rad]."""
 
+AT_ONCE = 20_000
+"""Starts of Newton's method next to solutions that are tried in one call."""
+
 SHIFTS = 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 4e-2
 SEARCHES = (
     {"passes": 1, "count": 1},
@@ -564,9 +567,13 @@ class SixAxesSolver:
         parts: list[Found] = []
         one, two = weakest(self._links, self.arm.slides, before.angles)
         ways = np.array([one, -one, two, -two, one + two, -one - two, one - two])
-        for scale in SCALES:
-            starts = (before.angles + scale * ways).reshape(-1, 6)
-            rows = np.tile(before.rows, len(ways))
+        # All distances at once where targets are few: calls cost more than their rows.
+        size = len(ways) * max(1, len(before.rows))
+        together = max(1, AT_ONCE // size)
+        for k in range(0, len(SCALES), together):
+            shifts = np.multiply.outer(SCALES[k : k + together], ways)
+            starts = (before.angles + shifts).reshape(-1, 6)
+            rows = np.tile(before.rows, len(starts) // max(1, len(before.rows)))
             q, error, keys, regular = _called(
                 self._polish, threads, inner[rows], starts
             )
