@@ -43,7 +43,7 @@ from armillary.trace.functions import absolute, floor, maximum, select
 
 __all__ = ["KEY", "REGULAR", "SLOTS", "STATE", "first_search_kernel"]
 
-SLOTS = 24
+SLOTS = 20
 """Solutions that Newton's method starts from, at most."""
 
 STATE, REGULAR, KEY = 6, 7, 8

@@ -23,6 +23,7 @@ import numpy as np
 from armillary.ik.closed_forms.general_6r.eliminant import TINY, determinant
 from armillary.ik.closed_forms.general_6r.roots import (
     DEGREE,
+    FIRST_OF_PAIR,
     ISOLATED,
     PAIR,
     ROOTS,
@@ -86,7 +87,7 @@ What inverse iteration leaves of the others falls by the square of it."""
 
 _FOUND = tuple(f"root{k}" for k in range(PER_ARC))
 _KINDS = tuple(f"kind{k}" for k in range(PER_ARC))
-SIMPLE, PAIRED = 1.0, 2.0
+SIMPLE, PAIRED, CLUSTERED = 1.0, 2.0, 3.0
 """Kinds of roots; no root is 0."""
 
 _SLOTS = ARCS * PER_ARC
@@ -118,9 +119,8 @@ REAL_ROOTS_TABLES = (
         (
             reals("number"),
             index("moved", "z"),
-            index("rough", "looks_of"),
-            index("rough_one", "ones"),
-            index("rough_two", "twos"),
+            index("rough", "roots_of"),
+            index("rough_kind", "kinds_of"),
             index("real", "reals_of"),
         ),
     ),
@@ -153,7 +153,7 @@ REAL_ROOTS_TABLE_ROWS: dict[str, dict[str, Any]] = {
     "found": dict.fromkeys(("root", "kind", "look", "one", "two"), np.arange(_SLOTS)),
     "moving": dict.fromkeys(("moving", "awaited"), np.arange(ROOTS)),
     "moved": dict.fromkeys(
-        ("number", "moved", "rough", "rough_one", "rough_two", "real"),
+        ("number", "moved", "rough", "rough_kind", "real"),
         np.arange(ROOTS),
     ),
 }
@@ -232,11 +232,9 @@ def real_root_stages() -> tuple[Stage, ...]:
         ),
         loose(
             _all_arcs,
-            "most_real is_done is_rough turning ones twos z",
+            "most_real is_rough turning kinds_of ones twos z",
             arcs_of=(ARCS, 2),
-        ),
-        When(
-            "is_done", (Abreast("found", (_look(),), chosen="kinds_of", packed=True),)
+            kinds_of=(_SLOTS,),
         ),
         # Clusters: all roots, as of a polynomial.
         While(
@@ -254,6 +252,7 @@ def real_root_stages() -> tuple[Stage, ...]:
                 loose(_all_real, "most_real", reals_of=(ROOTS,)),
             ),
         ),
+        Abreast("found", (_look(),), chosen="kinds_of", packed=True),
     )
 
 
@@ -499,14 +498,15 @@ def _arc_done() -> Program:
     )
 
 
-def _all_arcs(arcs: Any) -> Any:
+def _all_arcs(arcs: Any, kinds: Any) -> Any:
     most = sum((arc[0] for arc in arcs), 0.0)
     done: Any = 1.0
     for arc in arcs:
         done = minimum(done, arc[1])
     done = select(most > LOOKS + 0.5, 0.0, done)
     none = [0.0] * _SLOTS
-    return most, done, 1.0 - done, 1.0 - done, none, none, first_roots()
+    kinds = [select(done > 0.5, kind, 0.0) for kind in kinds]
+    return most, 1.0 - done, 1.0 - done, kinds, none, none, first_roots()
 
 
 def _moving() -> Program:
@@ -526,14 +526,15 @@ def _any_awaited(awaited: Any) -> Any:
 def _moved() -> Program:
     def formula(spectrum: Any, z: Any, moved: Any, number: Any, error: Any) -> Any:
         angle, mark, _, real = end_of(spectrum, z, moved, number, error, error)
-        is_one = (mark > ISOLATED - 0.25) & (mark < ISOLATED + 0.25)
-        one = select(is_one, 1.0, 0.0)
-        two = select(mark > ISOLATED + 0.25, 1.0, 0.0)
-        return angle, one, two, real
+        # A pair has one look, a root that is not real none.
+        kind = select(mark > FIRST_OF_PAIR - 0.5, PAIRED, SIMPLE)
+        kind = select(mark > FIRST_OF_PAIR + 0.5, CLUSTERED, kind)
+        is_sought = (mark > ISOLATED - 0.25) & (real > 0.5)
+        return angle, select(is_sought, kind, 0.0), real
 
     return loose(
         formula,
-        "rough rough_one rough_two real",
+        "rough rough_kind real",
         spectrum=(WAVES, 2),
         z=(ROOTS, 2),
         moved=(2,),
@@ -549,7 +550,8 @@ def _all_real(reals_of: Any) -> Any:
 def _look() -> Program:
     def formula(root: Any, kind: Any, spectrum: Any, error: Any) -> Any:
         """Return the root after some steps, and how many solutions are to be sought."""
-        is_simple = kind < 1.5
+        is_simple = kind < SIMPLE + 0.5
+        before = root
         p: list[Any] = []
         for k in range(SOLVES + 1):
             p = _series(spectrum, (cos(root), sin(root)), 4 if k == SOLVES else 3)
@@ -563,8 +565,9 @@ def _look() -> Program:
         far = sqrt(steep / maximum(absolute(p[3]), TINY))
         gap = 0.5 * minimum(near, far)
         is_apart = is_simple & (error < APART * gap * steep)
+        is_better = is_apart | (~is_simple & (kind < PAIRED + 0.5))
         return (
-            root,
+            select(is_better, root, before),
             select(is_apart, 1.0, 0.0),
             select(is_apart, 0.0, 1.0),
         )

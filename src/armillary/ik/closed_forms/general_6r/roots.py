@@ -28,6 +28,7 @@ from armillary.trace.functions import (
 )
 
 __all__ = [
+    "FIRST_OF_PAIR",
     "ISOLATED",
     "ROOTS",
     "ROUNDS",
