@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +41,7 @@ def kernel() -> Kernel:
     return compile_pipeline(pipeline)(rows)
 
 
-def roots_of(real: Array, others: Array) -> tuple[Array, ...]:
+def roots_of(real: Array, others: Any) -> Any:
     """Return what the kernel finds of polynomials with some roots.
 
     Args:
@@ -55,7 +56,7 @@ def roots_of(real: Array, others: Array) -> tuple[Array, ...]:
     return kernel()(np.ascontiguousarray(samples))
 
 
-def complex_roots(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+def complex_roots(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
     """Return roots that are at least 0.05 from real ones."""
     return rng.uniform(0.0, 2.0 * np.pi, shape) + 1j * rng.uniform(0.05, 2.0, shape)
 
