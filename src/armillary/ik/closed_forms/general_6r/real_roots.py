@@ -559,7 +559,7 @@ def _look() -> Program:
             slope = select(is_simple, p[1], 2.0 * p[2])
             step = value / select(absolute(slope) < TINY, TINY, slope)
             root = root - minimum(maximum(step, -WIDEST), WIDEST)
-        # Other roots are no nearer than half of the least of these.
+        # Other roots are at least half of the lesser of these away.
         steep = absolute(p[1])
         near = steep / maximum(absolute(p[2]), TINY)
         far = sqrt(steep / maximum(absolute(p[3]), TINY))

@@ -40,7 +40,11 @@ from armillary.ik.closed_forms.general_6r.first_search import (
     STATE,
     first_search_kernel,
 )
-from armillary.ik.closed_forms.general_6r.found import APART, Found, distinct
+from armillary.ik.closed_forms.general_6r.found_solutions import (
+    APART,
+    FoundSolutions,
+    distinct,
+)
 from armillary.ik.closed_forms.general_6r.geometry import SixAxes, moved, weakest
 from armillary.ik.closed_forms.general_6r.roots import (
     CLUSTERED,
@@ -214,7 +218,7 @@ class SixAxesSolver:
         self._orders = [_Order(arm, hides_five=five) for five in (True, False)]
         q, poses = _samples(links, arm.slides)
         first = [self._first(order, poses, None) for order in self._orders]
-        both = distinct([Found.joined([x for x, _ in first]).ordered()])
+        both = distinct([FoundSolutions.joined([x for x, _ in first]).ordered()])
         counts = both.counts
         if self._is_mixed or self._lost(q, both) > MOST_LOST:
             whole = self._of_six(poses, None)
@@ -231,7 +235,7 @@ class SixAxesSolver:
         if costs[1] < costs[0]:
             self._orders.reverse()
 
-    def _lost(self, q: Array, found: Solutions | Found) -> int:
+    def _lost(self, q: Array, found: Solutions | FoundSolutions) -> int:
         """Return for how many samples the nearest answer is not what they are made of.
 
         Then, or where there are too many, the arm has infinitely many.
@@ -276,7 +280,7 @@ class SixAxesSolver:
         q, _, keys, regular = _called(
             self._stilled, threads, inner[rows], whole.angles[close]
         )
-        parts = [Found(rows, q, keys, regular, len(inner))]
+        parts = [FoundSolutions(rows, q, keys, regular, len(inner))]
         unsure, infinite = whole.unsure, whole.infinite
         again = np.flatnonzero(unsure)
         if again.size and self._other is not None:
@@ -289,7 +293,7 @@ class SixAxesSolver:
             q, _, keys, regular = _called(
                 self._stilled, threads, inner[rows], more.angles
             )
-            parts.append(Found(rows, q, keys, regular, len(inner)))
+            parts.append(FoundSolutions(rows, q, keys, regular, len(inner)))
         found = distinct(parts).ordered()
         return Solutions(found.rows, found.angles, unsure, infinite)
 
@@ -345,8 +349,8 @@ class SixAxesSolver:
         return Solutions(found.rows, found.angles, unsure, infinite)
 
     def _thorough(
-        self, inner: Array, found: Found, threads: int | None
-    ) -> tuple[Found, Truths, Truths]:
+        self, inner: Array, found: FoundSolutions, threads: int | None
+    ) -> tuple[FoundSolutions, Truths, Truths]:
         """Return what all stages find, what is unsure, and may have infinitely many.
 
         found: By the first search.
@@ -383,7 +387,7 @@ class SixAxesSolver:
         unsure = unsure | infinite if self._is_mixed else self._is_unsure(found, real)
         return found, unsure, unsure & infinite
 
-    def _is_unsure(self, found: Found, real: Array) -> Truths:
+    def _is_unsure(self, found: FoundSolutions, real: Array) -> Truths:
         """Return which targets have not as many solutions as real roots.
 
         A solution where the arm is singular is a multiple root, or is on a curve.
@@ -426,10 +430,10 @@ class SixAxesSolver:
 
     def _first(
         self, order: _Order, inner: Array, threads: int | None
-    ) -> tuple[Found, Truths]:
+    ) -> tuple[FoundSolutions, Truths]:
         """Return what one search near each root finds, and where that is all.
 
-        Where joints slide that is no proof: turns about far axes are counted.
+        Where joints slide that proves nothing: turns about far axes are counted.
         """
         count = len(inner)
         if self._is_mixed:
@@ -438,13 +442,13 @@ class SixAxesSolver:
         rows, slot = np.nonzero(slots[:, :, STATE] > 0.0)
         of = slots[rows, slot]
         angles, keys = (np.ascontiguousarray(x) for x in (of[:, :STATE], of[:, KEY:]))
-        return Found(rows, angles, keys, of[:, REGULAR], count), is_whole > 0.0
+        return FoundSolutions(rows, angles, keys, of[:, REGULAR], count), is_whole > 0.0
 
     def _first_of_mixed(
         self, order: _Order, inner: Array, threads: int | None
-    ) -> tuple[Found, Truths]:
+    ) -> tuple[FoundSolutions, Truths]:
         angles, marks, _, most = order.roots(inner, threads=threads)
-        parts: list[Found] = []
+        parts: list[FoundSolutions] = []
         for how, some in ((ONE, marks == ISOLATED), (TWO, marks > ISOLATED)):
             at = np.nonzero(some)
             if how == ONE or at[0].size:
@@ -455,13 +459,13 @@ class SixAxesSolver:
 
     def _second(
         self, inner: Array, threads: int | None
-    ) -> tuple[list[Found], Array, Array]:
+    ) -> tuple[list[FoundSolutions], Array, Array]:
         """Return what clusters hold, and what the other order finds.
 
         Then the error of roots in both orders, the smaller first, and how many may be
         real in each, shape (count, 2).
         """
-        parts: list[Found] = []
+        parts: list[FoundSolutions] = []
         errors: list[Array] = []
         real: list[Array] = []
         for k, order in enumerate(self._orders):
@@ -498,12 +502,12 @@ class SixAxesSolver:
 
     def _displaced(
         self,
-        found: Found,
+        found: FoundSolutions,
         inner: Array,
         some: Whole,
         ways: Sequence[tuple[_Order, Array]],
         threads: int | None,
-    ) -> tuple[Found, Truths]:
+    ) -> tuple[FoundSolutions, Truths]:
         """Return what is found with what poses next to targets lead to, and where.
 
         Close to singular sets of an arm the determinant is rounding alone, while poses
@@ -536,7 +540,9 @@ class SixAxesSolver:
             good = error < ERROR
             near[rows[~good & (error < NEARLY)]] = True
             parts.append(
-                Found(rows[good], q[good], keys[good], regular[good], len(some))
+                FoundSolutions(
+                    rows[good], q[good], keys[good], regular[good], len(some)
+                )
             )
         joined = self._joined(found, some, parts)
         grown = joined.counts[some] > found.counts[some]
@@ -544,10 +550,12 @@ class SixAxesSolver:
             grown[:] = False
         return joined, grown | near
 
-    def _third(self, inner: Array, before: Found, threads: int | None) -> list[Found]:
+    def _third(
+        self, inner: Array, before: FoundSolutions, threads: int | None
+    ) -> list[FoundSolutions]:
         """Return what is found from all roots and next to them."""
         del before
-        parts: list[Found] = []
+        parts: list[FoundSolutions] = []
         for order in self._orders:
             angles, marks, *_ = order.roots(inner, threads=threads)
             near, at = np.nonzero(marks >= NEAR_ANOTHER)
@@ -562,9 +570,11 @@ class SixAxesSolver:
             parts.append(found.thinned())
         return [distinct([each]) for each in parts]
 
-    def _fourth(self, inner: Array, before: Found, threads: int | None) -> list[Found]:
+    def _fourth(
+        self, inner: Array, before: FoundSolutions, threads: int | None
+    ) -> list[FoundSolutions]:
         """Return what is found from next to solutions: of close ones each finds all."""
-        parts: list[Found] = []
+        parts: list[FoundSolutions] = []
         one, two = weakest(self._links, self.arm.slides, before.angles)
         ways = np.array([one, -one, two, -two, one + two, -one - two, one - two])
         # All distances at once where targets are few: calls cost more than their rows.
@@ -578,7 +588,7 @@ class SixAxesSolver:
                 self._polish, threads, inner[rows], starts
             )
             good = error < ERROR
-            found = Found(
+            found = FoundSolutions(
                 rows[good], q[good], keys[good], regular[good], before.targets
             )
             parts.append(found.thinned())
@@ -591,7 +601,7 @@ class SixAxesSolver:
         inner: Array,
         starts: tuple[Whole, Array],
         threads: int | None,
-    ) -> Found:
+    ) -> FoundSolutions:
         """Return what is found next to angles of targets, copies among it."""
         rows, angles = starts
         at, missed = order.near(how, inner[rows], angles, threads=threads)
@@ -601,9 +611,13 @@ class SixAxesSolver:
             self._polish, threads, inner[rows], at.reshape(-1, 6)[kept]
         )
         good = error < ERROR
-        return Found(rows[good], q[good], keys[good], regular[good], len(inner))
+        return FoundSolutions(
+            rows[good], q[good], keys[good], regular[good], len(inner)
+        )
 
-    def _joined(self, found: Found, again: Whole, more: list[Found]) -> Found:
+    def _joined(
+        self, found: FoundSolutions, again: Whole, more: list[FoundSolutions]
+    ) -> FoundSolutions:
         """Return what is found, with more of some targets."""
         return found.with_others(again, distinct(more))
 

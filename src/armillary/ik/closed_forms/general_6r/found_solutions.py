@@ -12,7 +12,7 @@ from armillary.ik.closed_forms.general_6r.roots import ROOTS
 from armillary.ik.closed_forms.general_6r.stages import KEYS, apart_kernel
 from armillary.kernel import Kernel
 
-__all__ = ["APART", "Found", "apart_of", "distinct"]
+__all__ = ["APART", "FoundSolutions", "apart_of", "distinct"]
 
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
@@ -24,7 +24,7 @@ APART = 5e-6
 SLOTS = ROOTS * FOUND, 3 * ROOTS * FOUND
 
 
-class Found(NamedTuple):
+class FoundSolutions(NamedTuple):
     """Solutions: the target, angles, keys of each, and whether it is regular."""
 
     rows: Whole
@@ -38,42 +38,46 @@ class Found(NamedTuple):
         """Return the arrays that have an entry for each solution."""
         return self[:4]
 
-    def picked(self, which: Whole) -> Found:
+    def picked(self, which: Whole) -> FoundSolutions:
         """Return some of it, by positions."""
-        return Found._make((*(part[which] for part in self.parts), self.targets))
+        return FoundSolutions._make(
+            (*(part[which] for part in self.parts), self.targets)
+        )
 
-    def ordered(self) -> Found:
+    def ordered(self) -> FoundSolutions:
         """Return the same by targets, in order."""
         order = np.argsort(self.rows, kind="stable")
         return self.picked(order)
 
-    def thinned(self) -> Found:
+    def thinned(self) -> FoundSolutions:
         """Return the same by targets, in order, without most of the copies."""
         table = np.column_stack([self.rows, np.rint(self.keys / APART)])
         _, first = np.unique(table, axis=0, return_index=True)
         return self.picked(first)
 
-    def of(self, some: Whole) -> Found:
+    def of(self, some: Whole) -> FoundSolutions:
         """Return what is found of some targets, as the targets of their own."""
         place = np.full(self.targets, -1)
         place[some] = np.arange(len(some))
         rows = place[self.rows]
         kept = rows >= 0
         parts = rows, *self.parts[1:]
-        return Found._make((*(part[kept] for part in parts), len(some)))
+        return FoundSolutions._make((*(part[kept] for part in parts), len(some)))
 
-    def with_others(self, some: Whole, others: Found) -> Found:
+    def with_others(self, some: Whole, others: FoundSolutions) -> FoundSolutions:
         """Return what is found, of some targets others instead, by targets."""
         is_kept = np.ones(self.targets, np.bool_)
         is_kept[some] = False
         rest = self.picked(np.flatnonzero(is_kept[self.rows]))
-        return Found.joined([rest, others._replace(rows=some[others.rows])]).ordered()
+        return FoundSolutions.joined(
+            [rest, others._replace(rows=some[others.rows])]
+        ).ordered()
 
     @staticmethod
-    def joined(parts: list[Found]) -> Found:
+    def joined(parts: list[FoundSolutions]) -> FoundSolutions:
         """Return what several found of the same targets, one behind the other."""
         columns = zip(*(each.parts for each in parts), strict=True)
-        return Found._make((*map(np.concatenate, columns), parts[0].targets))
+        return FoundSolutions._make((*map(np.concatenate, columns), parts[0].targets))
 
     @property
     def counts(self) -> Whole:
@@ -81,11 +85,11 @@ class Found(NamedTuple):
         return np.bincount(self.rows, minlength=self.targets)
 
 
-def distinct(parts: list[Found]) -> Found:
+def distinct(parts: list[FoundSolutions]) -> FoundSolutions:
     """Return what is found without copies, by targets."""
     all_found = parts[0]
     if len(parts) > 1:
-        all_found = Found.joined(parts).ordered()
+        all_found = FoundSolutions.joined(parts).ordered()
     rows, keys = all_found.rows, all_found.keys
     count = parts[0].targets
     counts = np.bincount(rows, minlength=count)
