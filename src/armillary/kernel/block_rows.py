@@ -65,21 +65,22 @@ def write_lane(values: Sequence[Value], columns: Sequence[Value], lane: Value) -
 
 
 def repeated_lanes(
-    f: FunctionBuilder, real: Type, columns: Sequence[tuple[Value, int]]
+    f: FunctionBuilder, real: Type, columns: Mapping[Value, int]
 ) -> Value:
     """Return a bit for each lane whose columns are those of the lane before it.
 
-    columns: Where they lie, and how many numbers they have.
+    columns: Their memory, and how many numbers each has.
     """
     lanes = real.lanes
     if lanes == 1:
         return f.constant(I64, 0)
     alike = f.variable(I1.wide(lanes), 1)
     before = [0, *range(lanes - 1)]
-    for column, size in columns:
+    for column, size in columns.items():
         with f.loop(size) as k:
             value = f.load(real, column, k, align=aligned(real)).bits()
-            alike.set(alike.get() & value.equals(value.shuffled(value, before)))
+            same = value.equals(value.shuffled(value, before))
+            alike.set(alike.get() & same)
     return alike.get().mask() & -2
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar, final
+from typing import Self, TypeVar, final
 
 from armillary.kernel.builder import FunctionBuilder, Value
 from armillary.kernel.machine_type import I64, Type
 from armillary.kernel.memory import Struct
+from armillary.kernel.tables import Table
 
 __all__ = ["PointRecords"]
 
@@ -40,6 +41,27 @@ class PointRecords:
     layout: Struct
     field: str
     points: int
+
+    @classmethod
+    def of(
+        cls,
+        f: FunctionBuilder,
+        records: tuple[Value, Value],
+        table: Table,
+        bits: int,
+        points: str,
+    ) -> Self:
+        """Return those of a field of a table, whose records lie somewhere.
+
+        Args:
+            f: The function.
+            records: Where records lie, and how many there are.
+            table: The table.
+            bits: Those of its numbers.
+            points: The name of the field.
+        """
+        (field,) = (one for one in table.fields if one.name == points)
+        return cls(f, *records, table.layout(bits), points, field.shape[1])
 
     def farthest(self, direction: Sequence[Value]) -> list[Value]:
         """Return the coordinates of the points that are farthest along directions.

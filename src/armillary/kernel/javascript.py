@@ -27,6 +27,7 @@ import numpy.typing as npt
 from armillary.errors import KernelError
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.stages import (
+    Abreast,
     At,
     Call,
     Dense,
@@ -316,6 +317,11 @@ class _Printer:
                 yield f"for (let {count} = 0; {condition}; {count}++) {{"
                 yield from self._with("", count, stage.stages)
                 yield "}"
+            case Abreast():
+                raise KernelError(
+                    f"The pipeline '{self.pipeline.name}' has records abreast, which "
+                    "cannot be printed as JavaScript."
+                )
             case Subdivide():
                 raise KernelError(
                     f"The pipeline '{self.pipeline.name}' divides intervals, which "

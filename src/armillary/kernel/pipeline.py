@@ -3,13 +3,13 @@
 A `Pipeline` works on columns: arrays with a name, of which each row of a batch has its
 own. A `Program` in it reads columns with the names of its inputs and writes those of
 its outputs. Around programs there are seven kinds of regions: `Each` runs once for
-each record of a table, `At` for the record that a row chooses, `While` as long as a
-column is above 0, `When` where one is, `Subdivide` for the pieces of an interval,
-`NearestPoint` for those points of a tree that may be the nearest ones, `LeastWidth` for
-the directions in which a convex body is measured. A row for which a region does not run
-keeps its columns, whatever its neighbours do. A `Call`
-runs another pipeline, which a record chooses; `Farthest` looks for one of the points
-of a table, `Dense` does linear algebra in loops.
+each record of a table, `Abreast` for several of them at once, `At` for the record that
+a row chooses, `While` as long as a column is above 0, `When` where one is, `Subdivide`
+for the pieces of an interval, `NearestPoint` for those points of a tree that may be the
+nearest ones, `LeastWidth` for the directions in which a convex body is measured. A row
+for which a region does not run keeps its columns, whatever its neighbours do. A `Call`
+runs another pipeline, which a record chooses; `Farthest` looks for one of the points of
+a table, `Dense` does linear algebra in loops.
 
 A `Table` is shared by all rows of a call, and has as many records as the call says. Its
 fields are numbers, positions in a column (`index`), ranges of another table (`span`),
@@ -35,6 +35,7 @@ from typing import final
 from armillary.errors import KernelError, unknown
 from armillary.kernel.stages import (
     BOXES,
+    Abreast,
     At,
     Call,
     Dense,
@@ -175,6 +176,8 @@ def _parts(stages: Sequence[Stage]) -> Iterator[str]:
             case Each():
                 names = stage.table, stage.within, stage.active, stage.together
                 yield f"each {names!r} {stage.near!r} ("
+            case Abreast():
+                yield f"abreast {stage.table!r} {stage.chosen!r} {stage.packed} ("
             case At():
                 yield f"at {stage.table!r} {stage.record!r} ("
             case While():
@@ -256,6 +259,8 @@ class _Check:
                         self.number(stage.active, known, "the end of a region")
                     if stage.near:
                         self.near(stage, stage.near, known, fields)
+                case Abreast():
+                    inner = {**fields, **self.abreast(stage, known)}
                 case While() | When():
                     self.number(stage.condition, known, "the end of a region")
                 case Subdivide():
@@ -275,6 +280,8 @@ class _Check:
                         self.same(port, (3,), "a width")
                     self.written(stage.direction, made, "a width")
             self.stages(stage.stages, made, inner)
+            if isinstance(stage, Abreast):
+                self.own_columns(stage, known)
             if isinstance(stage, Subdivide):
                 for name in (stage.covered, stage.ended):
                     self.written(Port(name, ()), known, "a subdivision")
@@ -409,6 +416,30 @@ class _Check:
                     raise self.fault(f"the column '{one.of}' is only one number")
                 shapes[one.name] = self.shapes[one.of][1:]
         return shapes
+
+    def abreast(self, stage: Abreast, known: set[str]) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of the fields that programs of such a region can read."""
+        for one in self.pipeline.table(stage.table).fields:
+            if one.kind not in {"real", "index"}:
+                raise self.fault(
+                    f"an `Abreast` reads '{stage.table}', whose field '{one.name}' is "
+                    f"of the kind '{one.kind}', neither 'real' nor 'index'"
+                )
+        if stage.chosen:
+            self.known(stage.chosen, known, "which records are chosen")
+            if len(self.shapes[stage.chosen]) != 1:
+                raise self.fault(f"'{stage.chosen}' has not one number for each record")
+        return self.record(Each(stage.table, ()), known, {})
+
+    def own_columns(self, stage: Abreast, known: set[str]) -> None:
+        """Refuse records that write columns of the row: it has only one of each."""
+        for program in programs_in(stage.stages):
+            for port in program.outputs:
+                if port.name in known and port.name not in self.fields:
+                    raise self.fault(
+                        f"'{port.name}' is written for each record of "
+                        f"'{stage.table}'; write entries of a column, by an index"
+                    )
 
     def near(
         self,

@@ -10,46 +10,40 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from itertools import islice
 from typing import Final, TypeAlias
 
 from armillary.kernel.block_rows import (
     ALIGNMENT,
     aligned,
-    read_lane,
     read_rows,
     repeated_lanes,
-    write_lane,
     write_rows,
 )
 from armillary.kernel.builder import EndlessLoop, FunctionBuilder, Value
 from armillary.kernel.dense_code import dense_function, working_numbers
 from armillary.kernel.emit import emit_columns, emit_values
 from armillary.kernel.farthest_code import PointRecords
+from armillary.kernel.lane_region_code import lane_region
 from armillary.kernel.machine_type import I1, I64, PTR, VOID, Type, bits_of_lanes
 from armillary.kernel.memory import Struct, copy_bytes
 from armillary.kernel.near_code import near_records
-from armillary.kernel.nearest_code import NearestCode
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_columns import (
     IN_REGISTERS,
     INLINE,
-    NUMBER,
     read_by_programs,
-    read_of_row,
     with_addresses,
     written_elsewhere,
 )
-from armillary.kernel.polytope_code import PolytopeCode, polytope_bytes
-from armillary.kernel.record_code import lane_records
+from armillary.kernel.record_code import fill_fields
 from armillary.kernel.stages import (
+    Abreast,
     At,
     Call,
     Dense,
     Each,
     Farthest,
-    LaneRegion,
     LeastWidth,
     NearestPoint,
     Stage,
@@ -58,7 +52,6 @@ from armillary.kernel.stages import (
     While,
     dense_in,
 )
-from armillary.kernel.subdivision_code import SubdivisionCode
 from armillary.kernel.tables import Field, Table
 from armillary.trace import Program
 
@@ -84,6 +77,7 @@ def pipeline_code(
     )
     code.dispatcher = dispatcher
     read_rows(code.f, real, pipeline.inputs, code.columns)
+    code.compare_rows()
     code.stages(pipeline.stages, None)
     write_rows(code.f, real, pipeline.outputs, code.columns)
     code.f.ret(code.flags.get())
@@ -103,6 +97,7 @@ def column_code(pipeline: Pipeline, real: Type) -> list[FunctionBuilder]:
     f = code.f
     for k, port in enumerate(pipeline.inputs):
         code.copy(code.columns[port.name], f[f"in{k}"], port.size)
+    code.compare_rows()
     code.stages(pipeline.stages, f["active"].to(I1.wide(real.lanes), "bitcast"))
     for k, port in enumerate(pipeline.outputs):
         code.copy(f[f"out{k}"], code.columns[port.name], port.size)
@@ -141,6 +136,7 @@ class _PipelineCode:
         self.flags = f.variable(self.bits, 0)
         self.called_functions: list[FunctionBuilder] = []
         self.dispatcher = ""
+        self.repeated = f.constant(I64, 0)
         self.scratch = 0
         self.programs: dict[Program, tuple[str, int]] = {}  # that are functions
         self.dense_names: dict[tuple[Dense, tuple[int, ...]], str] = {}
@@ -158,6 +154,12 @@ class _PipelineCode:
             for stage in dense_in(pipeline.stages)
         ]
         self.working = self.memory(-(-max(numbers, default=0) // real.lanes))
+
+    def compare_rows(self) -> None:
+        """Note rows with the inputs of the row before, where they come in turn."""
+        if self.pipeline.has_row_by_row:
+            given = {self.columns[x.name]: x.size for x in self.pipeline.inputs}
+            self.repeated = repeated_lanes(self.f, self.real, given)
 
     def memories(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Value]:
         """Return memory for columns."""
@@ -214,12 +216,8 @@ class _PipelineCode:
                     self.at(stage, active)
                 case While():
                     self.while_(stage, active)
-                case Subdivide():
-                    self.subdivide(stage, active)
-                case NearestPoint():
-                    self.nearest(stage, active)
-                case LeastWidth():
-                    self.width(stage, active)
+                case Abreast() | Subdivide() | NearestPoint() | LeastWidth():
+                    lane_region(self, stage, active)
                 case When():
                     self.when(stage, active)
 
@@ -269,102 +267,6 @@ class _PipelineCode:
             loop.leave(~self.any(mask))
             self.region(stage.stages, mask)
             count.set(count.get() + 1)
-
-    def subdivide(self, stage: Subdivide, active: Mask) -> None:
-        """Write stages for the pieces of one row after the other, in lanes."""
-        rows = self.columns
-        piece = self.memories(dict.fromkeys(stage.piece, NUMBER))
-        loop = SubdivisionCode(self.f, self.real, stage)
-        results = [rows[stage.covered], rows[stage.ended]]
-        with self.row_by_row(stage, active, piece, results) as lane:
-            (longest,) = read_lane(self.real, [rows[stage.longest]], lane)
-            columns = [self.columns[name] for name in stage.piece]
-            run = partial(self.stages, stage.stages, None)
-            found = loop.write(longest, columns, run)
-            write_lane(found, results, lane)
-
-    def nearest(self, stage: NearestPoint, active: Mask) -> None:
-        """Write stages for the balls of one row after the other, in lanes."""
-        f, rows = self.f, self.columns
-        table = self.pipeline.table(stage.tree)
-        (balls,) = (one for one in table.fields if one.name == stage.balls)
-        layout = table.layout(self.real.bits)
-        search = NearestCode(f, self.real, stage, layout, balls.shape[1])
-        tree, _ = self.records(table)
-        own = self.memories({stage.point.name: (3,), stage.value: NUMBER})
-        chosen = [f.element(rows[stage.chosen.name], self.real, k) for k in range(3)]
-        results = [rows[stage.least], *chosen]
-        with self.row_by_row(stage, active, own, results) as lane:
-            wanted = read_lane(self.real, [rows[stage.least], rows[stage.enough]], lane)
-            before = read_lane(self.real, chosen, lane)
-            columns = self.columns[stage.point.name], self.columns[stage.value]
-            run = partial(self.stages, stage.stages, None)
-            found = search.write(tree, wanted, before, columns, run)
-            write_lane(found, results, lane)
-
-    def width(self, stage: LeastWidth, active: Mask) -> None:
-        """Write stages for directions of one row after the other, in lanes."""
-        f, rows = self.f, self.columns
-        search = PolytopeCode(f, self.real)
-        memory = self.memory(-(-polytope_bytes(self.scalar) // self.real.bytes))
-        own = self.memories({stage.direction.name: (3,), stage.point.name: (3,)})
-        axis = [f.element(rows[stage.axis.name], self.real, k) for k in range(3)]
-        known = [rows[stage.depth], *axis]
-        results = [*known, rows[stage.least]]
-        with self.row_by_row(stage, active, own, results) as lane:
-            given = read_lane(self.real, [rows[stage.extent], *known], lane)
-            columns = self.columns[stage.direction.name], self.columns[stage.point.name]
-            run = partial(self.stages, stage.stages, None)
-            found = search.write(memory, given, columns, run)
-            write_lane(found, results, lane)
-
-    @contextmanager
-    def row_by_row(
-        self,
-        stage: LaneRegion,
-        active: Mask,
-        own: Mapping[str, Value],
-        results: Sequence[Value],
-    ) -> Generator[Value]:
-        """Run what follows for each active lane, whose columns are in all lanes then.
-
-        Args:
-            stage: The region.
-            active: The lanes.
-            own: Memory of columns that the region writes itself.
-            results: Where what follows writes a number of each lane.
-        """
-        f, lanes = self.f, self.real.lanes
-        shapes = self.pipeline.columns
-        rows, flags = self.columns, self.flags
-        of_row = read_of_row(self.pipeline, stage)
-        copies = self.memories({name: shapes[name] for name in of_row})
-        self.columns = {**rows, **copies, **own}
-        self.flags = f.variable(self.bits, 0)
-        counted = f.constant(self.bits, -1) if active is None else active.packed()
-        bits = f.variable(I64, counted.to(I64, "zext") & ((1 << lanes) - 1))
-        parts = [(rows[name], math.prod(shapes[name])) for name in of_row]
-        repeated = repeated_lanes(f, self.real, parts) & (bits.get() << 1)
-        with f.forever() as each_row:
-            each_row.leave(bits.get().equals(0))
-            lane = f.count_trailing_zeros(bits.get())
-            bits.set(bits.get() & (bits.get() - 1))
-            mine = f.constant(I64, 1) << lane
-            # The same as the row before it, as is the padding behind the last row.
-            with f.when((repeated & mine).differs(0)):
-                write_lane(read_lane(self.real, results, lane - 1), results, lane)
-                last = (flags.get().to(I64, "zext") & (mine >> 1)) << 1
-                flags.set(flags.get() | last.to(self.bits, "trunc"))
-                each_row.repeat()
-            for name in of_row:
-                with f.loop(math.prod(shapes[name])) as k:
-                    number = f.load(self.scalar, rows[name], k * lanes + lane)
-                    f.store(number.splat(lanes), f.element(copies[name], self.real, k))
-            self.flags.set(0)
-            yield lane
-            with f.when(self.flags.get().differs(0), unlikely=True):
-                flags.set(flags.get() | mine.to(self.bits, "trunc"))
-        self.columns, self.flags = rows, flags
 
     def each(self, stage: Each, active: Mask) -> None:
         f, table = self.f, self.pipeline.table(stage.table)
@@ -486,35 +388,12 @@ class _PipelineCode:
         # Each lane has another record: its fields are columns meanwhile, made by a
         # transpose, and those that no program reads are left out.
         chosen = self.memories(fields)
-        self.load_records(table, self.load(columns[stage.record], 0), chosen)
+        at = self.load(columns[stage.record], 0)
+        fill_fields(self.f, self.real, table, self.records(table), at, chosen)
         self.fields = {name: of for name, of in around.items() if name not in chosen}
         self.columns = {**columns, **chosen}
         self.stages(stage.stages, active)
         self.fields, self.columns = around, columns
-
-    def load_records(
-        self, table: Table, at: Value, chosen: Mapping[str, Value]
-    ) -> None:
-        """Fill the memory of fields with those of the record at a position per lane."""
-        f, layout = self.f, table.layout(self.real.bits)
-        # Layouts hold numbers alone, so a record is a row of reals, and an offset is a
-        # position in it.
-        targets = {
-            layout.offsets[field.name] // self.scalar.bytes + k: (chosen[field.name], k)
-            for field in table.fields
-            if field.name in chosen
-            for k in range(math.prod(field.shape))
-        }
-        # An empty table has no record to load; its fields are NaN.
-        nothing = f.constant(self.real, math.nan)
-        for base, k in targets.values():
-            self.store(nothing, base, k)
-        records, count = self.records(table)
-        with f.when(count > 0):
-            values = lane_records(f, self.real, layout, (records, count), at, targets)
-            is_nan = at.is_nan()
-            for element, (base, k) in targets.items():
-                self.store(is_nan.select(nothing, values[element]), base, k)
 
     def program(self, program: Program, active: Mask) -> None:
         if len(program.instructions) <= INLINE:
@@ -551,14 +430,8 @@ class _PipelineCode:
     def farthest(self, stage: Farthest) -> None:
         """Look for the farthest point of a table."""
         table = self.pipeline.table(stage.table)
-        (field,) = (one for one in table.fields if one.name == stage.points)
-        points = PointRecords(
-            self.f,
-            *self.records(table),
-            table.layout(self.real.bits),
-            stage.points,
-            field.shape[1],
-        )
+        records, bits = self.records(table), self.real.bits
+        points = PointRecords.of(self.f, records, table, bits, stage.points)
         direction = [self.load(self.columns[stage.direction], k) for k in range(3)]
         for k, number in enumerate(points.farthest(direction)):
             self.store(number, self.columns[stage.output.name], k)

@@ -9,6 +9,7 @@ from typing import Final
 
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.stages import (
+    Abreast,
     At,
     Call,
     Dense,
@@ -36,6 +37,7 @@ __all__ = [
     "read_by_programs",
     "read_of_row",
     "with_addresses",
+    "written_by_programs",
     "written_elsewhere",
 ]
 
@@ -75,8 +77,13 @@ def read_by_programs(stages: Sequence[Stage]) -> set[str]:
     return {port.name for one in programs_in(stages) for port in one.inputs}
 
 
+def written_by_programs(stages: Sequence[Stage]) -> set[str]:
+    """Return the columns and fields that programs in stages write."""
+    return {port.name for one in programs_in(stages) for port in one.outputs}
+
+
 def read_of_row(pipeline: Pipeline, stage: LaneRegion) -> list[str]:
-    """Return the columns that such a region reads and that others write."""
+    """Return the columns that such a region reads whole and that others write."""
     fields = {field.name: field for table in pipeline.tables for field in table.fields}
 
     def columns(names: Iterator[str]) -> Iterator[str]:
@@ -91,7 +98,12 @@ def read_of_row(pipeline: Pipeline, stage: LaneRegion) -> list[str]:
         for stages in (pipeline.stages, (stage,))
     )
     given = {port.name for port in pipeline.inputs}
-    read = dict.fromkeys(columns(_reads(stage.stages)))
+    names = list(_reads(stage.stages))
+    if isinstance(stage, Abreast):
+        own = {one.name for one in pipeline.table(stage.table).fields}
+        own |= written_by_programs(stage.stages)
+        names = [name for name in names if name not in own]
+    read = dict.fromkeys(columns(iter(names)))
     if isinstance(stage, NearestPoint):
         # What is wanted differs from row to row, as what is read does.
         read |= dict.fromkeys((stage.least, stage.enough))
@@ -109,19 +121,18 @@ def _reads(stages: Sequence[Stage]) -> Iterator[str]:
             case Program():
                 yield from (port.name for port in stage.inputs)
                 continue
-            case Call():
+            case Call() | Dense():
                 yield from stage.inputs
                 continue
             case Farthest():
                 yield stage.direction
                 continue
-            case Dense():
-                yield from stage.inputs
-                continue
             case Each():
                 yield from (stage.active,) if stage.active else ()
                 if stage.near:
                     yield from (stage.near.low, stage.near.high)
+            case Abreast():
+                yield from (stage.chosen,) if stage.chosen else ()
             case At():
                 yield stage.record
             case While() | When():
@@ -146,6 +157,6 @@ def _writers(stages: Sequence[Stage]) -> Counter[str]:
         elif isinstance(region, LeastWidth):
             results = region.depth, region.axis.name, region.least
             written.update((region.direction.name, *results))
-        else:
+        elif isinstance(region, NearestPoint):
             written.update((region.point.name, region.least, region.chosen.name))
     return written

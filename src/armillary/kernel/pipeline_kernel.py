@@ -27,6 +27,7 @@ from armillary.kernel.kernel import Kernel, kernel_of
 from armillary.kernel.native import Native, native_of
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.stages import (
+    Abreast,
     Call,
     Dense,
     Each,
@@ -425,9 +426,7 @@ def _operations(stages: Sequence[Stage], counts: Mapping[str, int], around: int)
         match stage:
             case Program():
                 total += stage.operation_count
-            case Call():
-                total += LIKELY_OPERATIONS
-            case Farthest():
+            case Call() | Farthest():
                 total += LIKELY_OPERATIONS
             case Dense():
                 # Products of matrices of n rows; their halves have about n^2 numbers.
@@ -437,6 +436,9 @@ def _operations(stages: Sequence[Stage], counts: Mapping[str, int], around: int)
                 count = counts[stage.table]
                 if stage.within:  # each record around it has its share
                     count = -(-count // max(1, around))
+                total += count * _operations(stage.stages, counts, count)
+            case Abreast():
+                count = counts[stage.table]
                 total += count * _operations(stage.stages, counts, count)
             case While():
                 likely = min(stage.limit, LIKELY_ITERATIONS)

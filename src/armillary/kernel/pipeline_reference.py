@@ -18,6 +18,7 @@ from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.polytope import least_width
 from armillary.kernel.references import vectorize
 from armillary.kernel.stages import (
+    Abreast,
     At,
     Call,
     Dense,
@@ -29,6 +30,7 @@ from armillary.kernel.stages import (
     Subdivide,
     When,
     While,
+    programs_in,
 )
 from armillary.kernel.subdivision import PIECES, covered
 from armillary.kernel.tables import Field, Table
@@ -118,6 +120,9 @@ class _PipelineRun:
                     self.dense(stage, rows)
                 case Each():
                     self.each(stage, rows)
+                case Abreast():
+                    for row in rows:
+                        self.abreast(stage, row)
                 case At():
                     self.at(stage, rows)
                 case Subdivide():
@@ -165,6 +170,27 @@ class _PipelineRun:
             self.fields = {**around, **inner}
             self.stages(each.stages, left)
         self.fields = around
+
+    def abreast(self, stage: Abreast, row: Any) -> None:
+        """Run stages for the records of a row, each as a row of its own."""
+        table, records = self.pipeline.table(stage.table), self.tables[stage.table]
+        numbers = np.arange(len(records))
+        if stage.chosen:
+            numbers = numbers[self.columns[stage.chosen][row, : len(records)] > 0.0]
+        inner = self.repeated(row, len(numbers), {})
+        fields = {one.name: (one, records[one.name][numbers]) for one in table.fields}
+        inner.fields = {**inner.fields, **fields}
+        inner.stages(stage.stages, np.arange(len(numbers)))
+        written = {
+            port.name for one in programs_in(stage.stages) for port in one.outputs
+        }
+        read = {port.name for one in programs_in(stage.stages) for port in one.inputs}
+        k = np.arange(len(numbers))
+        for field, at in fields.values():
+            if field.name in written:
+                is_packed = stage.packed and field.name not in read
+                to = records[field.name][k] if is_packed else at
+                self.columns[field.of][row, to] = inner.columns[field.of][k, at]
 
     def at(self, at: At, rows: Array) -> None:
         """Run stages once, for each row with the record that it chooses."""

@@ -2,21 +2,62 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from armillary.kernel.block_rows import aligned
 from armillary.kernel.builder import FunctionBuilder, Value
 from armillary.kernel.machine_type import I32, I64, Type
 from armillary.kernel.memory import Struct
+from armillary.kernel.tables import Table
 from armillary.kernel.transpose import load_scattered_rows
 
-__all__ = ["lane_records"]
+__all__ = ["fill_fields", "lane_records"]
 
 FARTHEST: Final = 2.0**62
 """A position beyond all records that is an integer of 64 bits."""
 
 NEAREST: Final = 2.0**30
 """The same of 32 bits, beyond all records of one number each."""
+
+
+def fill_fields(
+    f: FunctionBuilder,
+    real: Type,
+    table: Table,
+    records: tuple[Value, Value],
+    at: Value,
+    chosen: Mapping[str, Value],
+) -> None:
+    """Fill the memory of fields with those of the record at a position per lane.
+
+    Args:
+        f: The function.
+        real: The type of a vector, with a lane for each record.
+        table: The table; its fields are numbers.
+        records: The address of its records, and how many there are.
+        at: The position of the record of each lane.
+        chosen: The memory of fields, a vector for each number.
+    """
+    # Layouts hold numbers alone, so a record is a row of reals, and an offset is a
+    # position in it.
+    layout = table.layout(real.bits)
+    targets = {
+        layout.offsets[field.name] // real.scalar.bytes + k: (chosen[field.name], k)
+        for field in table.fields
+        if field.name in chosen
+        for k in range(math.prod(field.shape))
+    }
+    # An empty table has no record to load; its fields are NaN.
+    nothing, align = f.constant(real, math.nan), aligned(real)
+    for base, k in targets.values():
+        f.store(nothing, base, k, align=align)
+    with f.when(records[1] > 0):
+        values = lane_records(f, real, layout, records, at, targets)
+        is_nan = at.is_nan()
+        for element, (base, k) in targets.items():
+            f.store(is_nan.select(nothing, values[element]), base, k, align=align)
 
 
 def lane_records(

@@ -13,6 +13,7 @@ from armillary.trace import Port, Program, trace
 
 __all__ = [
     "BOXES",
+    "Abreast",
     "At",
     "Call",
     "Dense",
@@ -92,6 +93,29 @@ class Each(msgspec.Struct, frozen=True):
     active: str = ""
     together: bool = False
     near: NearRecords | None = None
+
+
+@final
+class Abreast(msgspec.Struct, frozen=True):
+    """Stages that run once for each record of a table, several at once.
+
+    They run for the records of one row, each in a lane, then for those of the next
+    row. Through an index they write entries of columns, which must not be those of
+    another record; other columns that they write are their own.
+
+    Attributes:
+        table: Its name; its fields are numbers and indices.
+        stages: What runs.
+        chosen: A column with a number for each record: only those where it is above 0
+            run. By default all.
+        packed: Whether entries that stages write, and do not read, are those of the
+            first records: as many as run, in order.
+    """
+
+    table: str
+    stages: tuple[Stage, ...]
+    chosen: str = ""
+    packed: bool = False
 
 
 @final
@@ -312,7 +336,7 @@ class Dense:
     fields: tuple[str, ...] = ()
 
 
-LaneRegion: TypeAlias = Subdivide | NearestPoint | LeastWidth
+LaneRegion: TypeAlias = Abreast | Subdivide | NearestPoint | LeastWidth
 """Regions whose stages run for several parts of one row at once."""
 
 Region: TypeAlias = Each | At | While | When | LaneRegion

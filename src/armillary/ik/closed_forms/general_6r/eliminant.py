@@ -17,7 +17,15 @@ import msgspec
 
 from armillary.trace.functions import absolute, maximum, select, sqrt
 
-__all__ = ["Factored", "determinant", "factored", "product", "reflect", "solve"]
+__all__ = [
+    "Factored",
+    "determinant",
+    "factored",
+    "inverse_pivots",
+    "product",
+    "reflect",
+    "solve",
+]
 
 Rows = list[list[Any]]
 
@@ -143,8 +151,21 @@ def product(E: Sequence[Sequence[Any]], x: Sequence[Any]) -> list[Any]:
     ]
 
 
-def solve(M: Factored, y: Sequence[Any]) -> list[Any]:
-    """Return M^-1 y, small pivots raised."""
+def inverse_pivots(M: Factored) -> list[Any]:
+    """Return 1 / pivot of the triangle of M, of small pivots raised."""
+    pivots = M.pivots
+    most: Any = 0.0
+    for pivot in pivots:
+        most = maximum(most, absolute(pivot))
+    least = maximum(PIVOT * most, TINY)
+    return [1.0 / select(absolute(pivot) < least, least, pivot) for pivot in pivots]
+
+
+def solve(M: Factored, inverses: Sequence[Any], y: Sequence[Any]) -> list[Any]:
+    """Return M^-1 y, small pivots raised.
+
+    inverses: Those of the pivots: divisions would be one behind the other.
+    """
     upper, lower = list(y[:6]), list(y[6:])
     one, two, three = M.reflections
     for each in one:
@@ -162,16 +183,10 @@ def solve(M: Factored, y: Sequence[Any]) -> list[Any]:
         *([0.0] * 6 + M.third[k] for k in range(6)),
     ]
     right = [*upper[:3], *middle[:3], *last]
-    pivots = M.pivots
-    most: Any = 0.0
-    for pivot in pivots:
-        most = maximum(most, absolute(pivot))
-    least = maximum(PIVOT * most, TINY)
     x: list[Any] = [0.0] * 12
     for k in reversed(range(12)):
         total = right[k]
-        for j in range(k + 1, 12):
+        for j in range(11, k, -1):
             total = total - rows[k][j] * x[j]
-        pivot = select(absolute(pivots[k]) < least, least, pivots[k])
-        x[k] = total / pivot
+        x[k] = total * inverses[k]
     return x

@@ -20,6 +20,7 @@ from armillary.ik.closed_forms.general_6r.eliminant import (
     TINY,
     Factored,
     factored,
+    inverse_pivots,
     product,
     reflect,
     solve,
@@ -172,14 +173,15 @@ def candidates_program(count: int = FOUND) -> Program:
 
 def _span(M: Factored, D: list[list[Any]], count: int) -> list[list[Any]]:
     """Return vectors (12,) that span those of the nearest roots, as many."""
+    inverses = inverse_pivots(M)
     if count == 1:
         one: list[Any] = START[0]
         for _ in range(ITERATIONS - 1):
-            one = _unit(solve(M, product(D, one)))
+            one = _unit(solve(M, inverses, product(D, one)))
         return [one]
     span: list[list[Any]] = START
     for _ in range(ITERATIONS):
-        span = [solve(M, product(D, y)) for y in span]
+        span = [solve(M, inverses, product(D, y)) for y in span]
         one = _unit(span[0])
         along = _dot(one, span[1])
         other = [b - along * a for a, b in zip(one, span[1], strict=True)]

@@ -27,7 +27,20 @@ from armillary.trace.functions import (
     sqrt,
 )
 
-__all__ = ["ROOTS", "TABLES", "TABLE_ROWS", "root_stages"]
+__all__ = [
+    "FIRST_OF_PAIR",
+    "ISOLATED",
+    "ROOTS",
+    "ROUNDS",
+    "TABLES",
+    "TABLE_ROWS",
+    "aberth_step",
+    "at_angle",
+    "end_of",
+    "first_roots",
+    "loose",
+    "root_stages",
+]
 
 DEGREE = 8
 ROOTS = 2 * DEGREE
@@ -95,9 +108,9 @@ def root_stages() -> tuple[Stage, ...]:
     may be real.
     """
     return (
-        _loose(_begin, "spectrum rounding turning", E=(3, 6, 9)),
+        loose(_begin, "spectrum rounding turning", E=(3, 6, 9)),
         Each("samples", (_sample(),)),
-        _loose(
+        loose(
             _scaled,
             "spectrum noise rounding z movers",
             spectrum=(WAVES, 2),
@@ -106,23 +119,23 @@ def root_stages() -> tuple[Stage, ...]:
         While(
             "turning",
             (
-                _loose(_still, "turning", turning=()),
+                loose(_still, "turning", turning=()),
                 Each(
                     "roots",
                     (
-                        _loose(_of_mover, "moves", mover=()),
+                        loose(_of_mover, "moves", mover=()),
                         When("moves", (_aberth(),)),
                     ),
                 ),
             ),
             limit=ROUNDS,
         ),
-        _loose(_unmarked, "place root_error most angles marks", turning=()),
+        loose(_unmarked, "place root_error most angles marks", turning=()),
         Each("ends", (_angle(),)),
     )
 
 
-def _loose(formula: Any, outputs: str, **inputs: tuple[int, ...]) -> Program:
+def loose(formula: Any, outputs: str, **inputs: tuple[int, ...]) -> Program:
     """Return a program whose products and sums may be rounded as one."""
     return replace(program(formula, outputs, **inputs), is_loose=True)
 
@@ -142,7 +155,7 @@ def _sample() -> Program:
         ]
         return sums, maximum(rounding, error)
 
-    return _loose(
+    return loose(
         formula,
         "spectrum rounding",
         E=(3, 6, 9),
@@ -181,12 +194,17 @@ def _scaled(spectrum: Any, rounding: Any) -> Any:
             noise = maximum(noise, factor * absolute(x))
     noise = maximum(noise, ROUNDING)
     rounding = maximum(noise, (USUAL * factor) * rounding)
+    scaled = [[factor * x for x in row] for row in spectrum]
+    return scaled, noise, rounding, first_roots(), [1.0] * ROOTS
+
+
+def first_roots() -> list[list[float]]:
+    """Return where all roots start."""
     z: list[list[float]] = []
     for k in range(ROOTS):
         turn, radius = 2.0 * math.pi * k / ROOTS + 0.4, (0.9, 1.05)[k % 2]
         z.append([radius * math.cos(turn), radius * math.sin(turn)])
-    scaled = [[factor * x for x in row] for row in spectrum]
-    return scaled, noise, rounding, z, [1.0] * ROOTS
+    return z
 
 
 def _of_mover(mover: Any) -> Any:
@@ -198,50 +216,61 @@ def _still(turning: Any) -> Any:
     return 0.0
 
 
+def aberth_step(spectrum: Any, z: Any, root: Any) -> tuple[list[Any], Any, Any]:
+    """Return a root after a step, whether it moved, and whether it is waited for.
+
+    Args:
+        spectrum: The series.
+        z: All roots.
+        root: One of them.
+    """
+    x, y = root
+    square = x * x + y * y
+    outside = square > 1.0
+    back = 1.0 / maximum(square, TINY)
+    # P and P' inside of the circle, at z or 1 / conj z
+    inside = select(outside, back, 1.0)
+    a, b = x * inside, y * inside
+    p = d = (0.0, 0.0)
+    for k in reversed(range(-DEGREE, DEGREE + 1)):
+        d = _plus(_times(d, (a, b)), p)
+        p = _times(p, (a, b))
+        sign = 1.0 if k >= 0 else -1.0
+        p = _plus(p, (spectrum[abs(k)][0], sign * spectrum[abs(k)][1]))
+    # Sum of 1 / (z - others); two fractions at a time share a division.
+    gaps = [(x - z[j][0], y - z[j][1]) for j in range(ROOTS)]
+    # of itself and of equal ones nothing: 1 / large
+    gaps = [(select(absolute(u) + absolute(v) > 0.0, u, 1e100), v) for u, v in gaps]
+    total = (0.0, 0.0)
+    for u, v in zip(gaps[::2], gaps[1::2], strict=True):
+        total = _plus(total, _divided(_plus(u, v), _times(u, v)))
+    # Inside P' - P S; outside conj(P) (16 / z - S) - conj(P') / z^2.
+    inner = _less(d, _times(p, total))
+    one = (x * back, -y * back)
+    conj_p, conj_d = (p[0], -p[1]), (d[0], -d[1])
+    outer = _times(conj_p, _less((ROOTS * one[0], ROOTS * one[1]), total))
+    outer = _less(outer, _times(conj_d, _times(one, one)))
+    above = p[0], select(outside, -p[1], p[1])
+    below = tuple(select(outside, o, i) for o, i in zip(outer, inner, strict=True))
+    step = _divided(above, below)
+    length = sqrt(step[0] * step[0] + step[1] * step[1])
+    factor = minimum(1.0, MOST_STEP / maximum(length, TINY))
+    u, v = x - factor * step[0], y - factor * step[1]
+    is_finite = absolute(u) + absolute(v) < 1e50
+    u, v = select(is_finite, u, x), select(is_finite, v, y)
+    # far from the circle no root is real, and none is waited for
+    far = (square > FAR) | (square < 1.0 / FAR)
+    is_moving = length > CLOSE
+    return [u, v], is_moving, is_moving & ~far
+
+
 def _aberth() -> Program:
     def formula(spectrum: Any, z: Any, root: Any, mover: Any, turning: Any) -> Any:
         del mover
-        x, y = root
-        square = x * x + y * y
-        outside = square > 1.0
-        back = 1.0 / maximum(square, TINY)
-        # P and P' inside of the circle, at z or 1 / conj z
-        inside = select(outside, back, 1.0)
-        a, b = x * inside, y * inside
-        p = d = (0.0, 0.0)
-        for k in reversed(range(-DEGREE, DEGREE + 1)):
-            d = _plus(_times(d, (a, b)), p)
-            p = _times(p, (a, b))
-            sign = 1.0 if k >= 0 else -1.0
-            p = _plus(p, (spectrum[abs(k)][0], sign * spectrum[abs(k)][1]))
-        # Sum of 1 / (z - others); two fractions at a time share a division.
-        gaps = [(x - z[j][0], y - z[j][1]) for j in range(ROOTS)]
-        # of itself and of equal ones nothing: 1 / large
-        gaps = [(select(absolute(u) + absolute(v) > 0.0, u, 1e100), v) for u, v in gaps]
-        total = (0.0, 0.0)
-        for u, v in zip(gaps[::2], gaps[1::2], strict=True):
-            total = _plus(total, _divided(_plus(u, v), _times(u, v)))
-        # Inside P' - P S; outside conj(P) (16 / z - S) - conj(P') / z^2.
-        inner = _less(d, _times(p, total))
-        one = (x * back, -y * back)
-        conj_p, conj_d = (p[0], -p[1]), (d[0], -d[1])
-        outer = _times(conj_p, _less((ROOTS * one[0], ROOTS * one[1]), total))
-        outer = _less(outer, _times(conj_d, _times(one, one)))
-        above = p[0], select(outside, -p[1], p[1])
-        below = tuple(select(outside, o, i) for o, i in zip(outer, inner, strict=True))
-        step = _divided(above, below)
-        length = sqrt(step[0] * step[0] + step[1] * step[1])
-        factor = minimum(1.0, MOST_STEP / maximum(length, TINY))
-        u, v = x - factor * step[0], y - factor * step[1]
-        is_finite = absolute(u) + absolute(v) < 1e50
-        u, v = select(is_finite, u, x), select(is_finite, v, y)
-        # far from the circle no root is real, and none is waited for
-        far = (square > FAR) | (square < 1.0 / FAR)
-        is_moving = length > CLOSE
-        waits = select(is_moving & ~far, 1.0, turning)
-        return [u, v], select(is_moving, 1.0, 0.0), waits
+        moved, is_moving, is_awaited = aberth_step(spectrum, z, root)
+        return moved, select(is_moving, 1.0, 0.0), select(is_awaited, 1.0, turning)
 
-    return _loose(
+    return loose(
         formula,
         "root mover turning",
         spectrum=(WAVES, 2),
@@ -282,38 +311,18 @@ def _angle() -> Program:
         noise: Any,
         rounding: Any,
     ) -> Any:
-        x, y = end
-        square = x * x + y * y
-        inner, outer = math.exp(-2.0 * BAND), math.exp(2.0 * BAND)
-        is_real = (square > inner) & (square < outer)
-        around = near = pairs = earlier = 0.0
-        for j in range(ROOTS):
-            u, v = x - z[j][0], y - z[j][1]
-            gap = u * u + v * v
-            around = around + select(gap < ISOLATED_BY * ISOLATED_BY, 1.0, 0.0)
-            near = near + select(gap < CLUSTER * CLUSTER, 1.0, 0.0)
-            is_pair = gap < PAIR * PAIR
-            pairs = pairs + select(is_pair, 1.0, 0.0)
-            earlier = earlier + select(is_pair & (place > float(j)), 1.0, 0.0)
-        is_later = (pairs < 2.5) & (earlier > 0.5)
-        mark = select(around > 1.5, NEAR_ANOTHER, ISOLATED)
-        mark = select(pairs > 1.5, FIRST_OF_PAIR, mark)
-        mark = select(is_later, SECOND_OF_PAIR, mark)
-        mark = select(near > 2.5, CLUSTERED, mark)
-        # P and P' at the root inside of the circle, z or 1 / conj z, and P on the
-        # circle: where that is larger than its error no exact root is there.
-        back = select(square > 1.0, 1.0 / maximum(square, TINY), 1.0)
-        p, d = _series(spectrum, (x * back, y * back))
-        slope = sqrt(maximum(d[0] * d[0] + d[1] * d[1], TINY))
-        root_error = maximum(root_error, select(is_real, noise / slope, 0.0))
-        length = sqrt(maximum(square, TINY))
-        there, _ = _series(spectrum, (x / length, y / length))
-        error = SAFETY * rounding + RESIDUAL * sqrt(p[0] * p[0] + p[1] * p[1])
-        size = sqrt(there[0] * there[0] + there[1] * there[1])
-        most = most + select(size > error, 0.0, 1.0)  # of NaN, too
-        return atan2(y, x), select(is_real, mark, 0.0), root_error, most, place + 1.0
+        angle, mark, error, may_be_real = end_of(
+            spectrum, z, end, place, noise, rounding
+        )
+        return (
+            angle,
+            mark,
+            maximum(root_error, error),
+            most + may_be_real,
+            place + 1.0,
+        )
 
-    return _loose(
+    return loose(
         formula,
         "angle mark root_error most place",
         z=(ROOTS, 2),
@@ -324,6 +333,54 @@ def _angle() -> Program:
         spectrum=(WAVES, 2),
         noise=(),
         rounding=(),
+    )
+
+
+def end_of(
+    spectrum: Any, z: Any, end: Any, place: Any, noise: Any, rounding: Any
+) -> tuple[Any, Any, Any, Any]:
+    """Return the angle, mark and error of a root; 1 if it may be real, else 0.
+
+    Args:
+        spectrum: The series.
+        z: All roots.
+        end: One of them.
+        place: Its number.
+        noise: What the last harmonics are.
+        rounding: The same, and what is known otherwise.
+    """
+    x, y = end
+    square = x * x + y * y
+    inner, outer = math.exp(-2.0 * BAND), math.exp(2.0 * BAND)
+    is_real = (square > inner) & (square < outer)
+    around = near = pairs = earlier = 0.0
+    for j in range(ROOTS):
+        u, v = x - z[j][0], y - z[j][1]
+        gap = u * u + v * v
+        around = around + select(gap < ISOLATED_BY * ISOLATED_BY, 1.0, 0.0)
+        near = near + select(gap < CLUSTER * CLUSTER, 1.0, 0.0)
+        is_pair = gap < PAIR * PAIR
+        pairs = pairs + select(is_pair, 1.0, 0.0)
+        earlier = earlier + select(is_pair & (place > float(j)), 1.0, 0.0)
+    is_later = (pairs < 2.5) & (earlier > 0.5)
+    mark = select(around > 1.5, NEAR_ANOTHER, ISOLATED)
+    mark = select(pairs > 1.5, FIRST_OF_PAIR, mark)
+    mark = select(is_later, SECOND_OF_PAIR, mark)
+    mark = select(near > 2.5, CLUSTERED, mark)
+    # P and P' at the root inside of the circle, z or 1 / conj z, and P on the circle:
+    # where that is larger than its error no exact root is there.
+    back = select(square > 1.0, 1.0 / maximum(square, TINY), 1.0)
+    p, d = _series(spectrum, (x * back, y * back))
+    slope = sqrt(maximum(d[0] * d[0] + d[1] * d[1], TINY))
+    length = sqrt(maximum(square, TINY))
+    there, _ = _series(spectrum, (x / length, y / length))
+    error = SAFETY * rounding + RESIDUAL * sqrt(p[0] * p[0] + p[1] * p[1])
+    size = sqrt(there[0] * there[0] + there[1] * there[1])
+    return (
+        atan2(y, x),
+        select(is_real, mark, 0.0),
+        select(is_real, noise / slope, 0.0),
+        select(size > error, 0.0, 1.0),  # of NaN, too
     )
 
 

@@ -4,7 +4,8 @@ Each solution of a target is a real root of its determinant. The roots of both o
 say how many may be real, within what rounding may have done to them; a target that has
 as many solutions as that in either order has all of them. Other targets go on:
 
-1. Every target in the better order of the arm, one search near each root.
+1. Every target in the better order of the arm, one search near each root; where that
+   leaves doubt, the other order (`first_search.py`).
 2. The clusters of roots again, their angles corrected first, and all roots of the other
    order. Where roots are inexact: Newton's method from the solutions of displaced
    targets, too.
@@ -33,17 +34,24 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.ik.closed_forms.family import NotApplicable, require
+from armillary.ik.closed_forms.general_6r.first_search import (
+    KEY,
+    REGULAR,
+    STATE,
+    first_search_kernel,
+)
+from armillary.ik.closed_forms.general_6r.found_solutions import (
+    APART,
+    FoundSolutions,
+    distinct,
+)
 from armillary.ik.closed_forms.general_6r.geometry import SixAxes, moved, weakest
-from armillary.ik.closed_forms.general_6r.nearby import FOUND
 from armillary.ik.closed_forms.general_6r.roots import (
     CLUSTERED,
     ISOLATED,
     NEAR_ANOTHER,
-    ROOTS,
 )
 from armillary.ik.closed_forms.general_6r.stages import (
-    KEYS,
-    apart_kernel,
     near_kernel,
     polish_kernel,
     roots_kernel,
@@ -64,9 +72,6 @@ MISSED = 0.09
 
 ERROR = 1e-9
 """Largest error of a solution, of the pose in units of the arm."""
-
-APART = 5e-6
-"""Keys of different solutions differ by more."""
 
 SAMPLES = 128
 SAME, MOST_LOST = 1e-3, 6
@@ -110,6 +115,9 @@ FARTHER = 3, 10
 SCALES = 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0
 """How far from solutions others are looked for [rad]."""
 
+AT_ONCE = 20_000
+"""Starts of Newton's method next to solutions that are tried in one call."""
+
 SHIFTS = 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 4e-2
 SEARCHES = (
     {"passes": 1, "count": 1},
@@ -118,8 +126,6 @@ SEARCHES = (
 )
 ONE, TWO, AGAIN = range(3)
 """Near a root: search for one solution, for two, for two and from there again."""
-
-SLOTS = ROOTS * FOUND, 3 * ROOTS * FOUND
 
 
 class Solutions(NamedTuple):
@@ -148,10 +154,23 @@ class _Order:
             arm: The axes.
             hides_five: Whether joint 5 is hidden, else joint 2.
         """
-        constants, *self._around = arm.order(hides_five=hides_five)
+        self._constants, *self._around = arm.order(hides_five=hides_five)
+        self._links = arm.scaled[:, :3]
         self._sliding, self._far = arm.sliding, arm.far
-        self._roots = roots_kernel(constants)
-        self._near = tuple(near_kernel(constants, **how) for how in SEARCHES)
+
+    @cached_property
+    def first(self) -> Kernel:
+        """Return the kernel of `first_search.py`, of arms without slides."""
+        limits = {"missed": MISSED, "error": ERROR, "apart": APART}
+        return first_search_kernel(self._constants, self._links, **limits)
+
+    @cached_property
+    def _roots(self) -> Kernel:
+        return roots_kernel(self._constants)
+
+    @cached_property
+    def _near(self) -> tuple[Kernel, ...]:
+        return tuple(near_kernel(self._constants, **how) for how in SEARCHES)
 
     def roots(self, inner: Array, *, threads: int | None = None) -> tuple[Array, ...]:
         """Return `angles`, `marks`, `root_error` and `most` of the kernel of roots."""
@@ -179,55 +198,6 @@ class _Order:
         return np.ascontiguousarray(front @ inner @ back)
 
 
-class _Found(NamedTuple):
-    """Solutions: the target, angles, keys of each, and whether it is regular."""
-
-    rows: Whole
-    angles: Array
-    keys: Array
-    regular: Array
-    targets: int
-
-    @property
-    def parts(self) -> tuple[Whole, Array, Array, Array]:
-        return self[:4]
-
-    def picked(self, which: Whole) -> _Found:
-        """Return some of it, by positions."""
-        return _Found._make((*(part[which] for part in self.parts), self.targets))
-
-    def ordered(self) -> _Found:
-        """Return the same by targets, in order."""
-        order = np.argsort(self.rows, kind="stable")
-        return self.picked(order)
-
-    def thinned(self) -> _Found:
-        """Return the same by targets, in order, without most of the copies."""
-        table = np.column_stack([self.rows, np.rint(self.keys / APART)])
-        _, first = np.unique(table, axis=0, return_index=True)
-        return self.picked(first)
-
-    def of(self, some: Whole) -> _Found:
-        """Return what is found of some targets, as the targets of their own."""
-        place = np.full(self.targets, -1)
-        place[some] = np.arange(len(some))
-        rows = place[self.rows]
-        kept = rows >= 0
-        parts = rows, *self.parts[1:]
-        return _Found._make((*(part[kept] for part in parts), len(some)))
-
-    @staticmethod
-    def joined(parts: list[_Found]) -> _Found:
-        """Return what several found of the same targets, one behind the other."""
-        columns = zip(*(each.parts for each in parts), strict=True)
-        return _Found._make((*map(np.concatenate, columns), parts[0].targets))
-
-    @property
-    def counts(self) -> Whole:
-        """Return how many solutions each target has, copies included."""
-        return np.bincount(self.rows, minlength=self.targets)
-
-
 class SixAxesSolver:
     """The kernels of an arm, and in which order it is cut.
 
@@ -246,25 +216,36 @@ class SixAxesSolver:
         self._links = links
         self._polish = polish_kernel(links[:, :3], arm.slides, len(arm.slides))
         self._orders = [_Order(arm, hides_five=five) for five in (True, False)]
-        # Of each sample the answer nearest to the positions that made it: if that is
-        # another for some, or there are too many, the arm has infinitely many.
         q, poses = _samples(links, arm.slides)
-        whole = self._of_six(poses, None)
-        gap = whole.angles - q[whole.rows]
-        gap = np.abs(np.where(arm.slides, gap, _wrapped(gap))).max(axis=1)
-        own = np.full(SAMPLES, np.inf)
-        np.minimum.at(own, whole.rows, gap)
-        counts = np.bincount(whole.rows, minlength=SAMPLES)
-        lost = int(((own > SAME) | (counts > MOST)).sum())
-        require(lost <= MOST_LOST, "its axes leave infinitely many answers to a pose")
-        # The order that misses fewer solutions without noticing, then fewer at all.
+        first = [self._first(order, poses, None) for order in self._orders]
+        both = distinct([FoundSolutions.joined([x for x, _ in first]).ordered()])
+        counts = both.counts
+        if self._is_mixed or self._lost(q, both) > MOST_LOST:
+            whole = self._of_six(poses, None)
+            counts = np.bincount(whole.rows, minlength=SAMPLES)
+            lost = self._lost(q, whole)
+            reason = "its axes leave infinitely many answers to a pose"
+            require(lost <= MOST_LOST, reason)
+        # The order that leaves fewer targets in doubt; where that proves nothing, the
+        # one that misses fewer solutions without noticing, then fewer at all.
         costs: list[tuple[int, int]] = []
-        for order in self._orders:
-            found, most = self._first(order, poses, None)
-            fewer, again = found.counts < counts, found.counts != most
-            costs.append((int((fewer & ~again).sum()), int(again.sum())))
+        for found, is_whole in first:
+            unnoticed = self._is_mixed & is_whole & (found.counts < counts)
+            costs.append((int(unnoticed.sum()), int((~is_whole).sum())))
         if costs[1] < costs[0]:
             self._orders.reverse()
+
+    def _lost(self, q: Array, found: Solutions | FoundSolutions) -> int:
+        """Return for how many samples the nearest answer is not what they are made of.
+
+        Then, or where there are too many, the arm has infinitely many.
+        """
+        gap = found.angles - q[found.rows]
+        gap = np.abs(np.where(self.arm.slides, gap, _wrapped(gap))).max(axis=1)
+        own = np.full(SAMPLES, np.inf)
+        np.minimum.at(own, found.rows, gap)
+        counts = np.bincount(found.rows, minlength=SAMPLES)
+        return int(((own > SAME) | (counts > MOST)).sum())
 
     def solve(self, inner: Array, *, threads: int | None = None) -> Solutions:
         """Return all solutions of targets.
@@ -299,7 +280,7 @@ class SixAxesSolver:
         q, _, keys, regular = _called(
             self._stilled, threads, inner[rows], whole.angles[close]
         )
-        parts = [_Found(rows, q, keys, regular, len(inner))]
+        parts = [FoundSolutions(rows, q, keys, regular, len(inner))]
         unsure, infinite = whole.unsure, whole.infinite
         again = np.flatnonzero(unsure)
         if again.size and self._other is not None:
@@ -312,8 +293,8 @@ class SixAxesSolver:
             q, _, keys, regular = _called(
                 self._stilled, threads, inner[rows], more.angles
             )
-            parts.append(_Found(rows, q, keys, regular, len(inner)))
-        found = self._distinct(parts).ordered()
+            parts.append(FoundSolutions(rows, q, keys, regular, len(inner)))
+        found = distinct(parts).ordered()
         return Solutions(found.rows, found.angles, unsure, infinite)
 
     @cached_property
@@ -343,11 +324,41 @@ class SixAxesSolver:
 
     def _of_six(self, inner: Array, threads: int | None) -> Solutions:
         """Return all solutions where all six axes move."""
+        found, is_whole = self._first(self._orders[0], inner, threads)
+        again = np.arange(len(inner)) if self._is_mixed else np.flatnonzero(~is_whole)
+        unsure, infinite = np.zeros((2, len(inner)), np.bool_)
+        if not again.size:
+            return Solutions(found.rows, found.angles, unsure, infinite)
+        # Few are left: what is known of the others is not copied time and again.
+        targets, some = np.ascontiguousarray(inner[again]), found.of(again)
+        if not self._is_mixed:
+            more, is_whole = self._first(self._orders[1], targets, threads)
+            some = distinct([some, more])
+            is_whole &= some.counts == more.counts
+            is_whole[some.rows[some.regular < 1.0]] = False
+            last = np.flatnonzero(~is_whole)
+            if last.size:
+                rest, *doubt = self._thorough(
+                    np.ascontiguousarray(targets[last]), some.of(last), threads
+                )
+                some = some.with_others(last, rest)
+                unsure[again[last]], infinite[again[last]] = doubt
+        else:
+            some, unsure, infinite = self._thorough(targets, some, threads)
+        found = found.with_others(again, some)
+        return Solutions(found.rows, found.angles, unsure, infinite)
+
+    def _thorough(
+        self, inner: Array, found: FoundSolutions, threads: int | None
+    ) -> tuple[FoundSolutions, Truths, Truths]:
+        """Return what all stages find, what is unsure, and may have infinitely many.
+
+        found: By the first search.
+        """
         count = len(inner)
-        found, most = self._first(self._orders[0], inner, threads)
+        unsure = np.ones(count, np.bool_)
         root_error, hidden = np.zeros((count, 2)), np.zeros(count, np.bool_)
-        real = np.column_stack([most, most])
-        unsure = self._is_unsure(found, real)
+        real = np.zeros((count, 2))  # the second stage says how many it is
         for stage in (None, self._third, self._fourth):
             again = np.flatnonzero(unsure)
             if not again.size:
@@ -374,9 +385,9 @@ class SixAxesSolver:
         infinite = ~(root_error[:, 0] < ROUNDING) | hidden
         infinite |= (found.counts == 0) & ~(root_error[:, 0] < ROUNDING_IF_EMPTY)
         unsure = unsure | infinite if self._is_mixed else self._is_unsure(found, real)
-        return Solutions(found.rows, found.angles, unsure, unsure & infinite)
+        return found, unsure, unsure & infinite
 
-    def _is_unsure(self, found: _Found, real: Array) -> Truths:
+    def _is_unsure(self, found: FoundSolutions, real: Array) -> Truths:
         """Return which targets have not as many solutions as real roots.
 
         A solution where the arm is singular is a multiple root, or is on a curve.
@@ -412,47 +423,49 @@ class SixAxesSolver:
 
     def _first_of_one(self, inner: Array) -> Array | None:
         """Return the angles that `_first` finds, None where there may be others."""
-        order = self._orders[0]
-        angles, marks, _, most = order.roots(inner)
-        starts: list[Array] = []
-        misses: list[Array] = []
-        for how, some in ((ONE, marks == ISOLATED), (TWO, marks > ISOLATED)):
-            at, missed = order.near(how, inner, angles[some])
-            starts.append(at.reshape(-1, 6))
-            misses.append(missed.ravel())
-        kept = np.concatenate(misses) < MISSED
-        q, error, keys, regular = self._polish(inner, np.concatenate(starts)[kept])
-        good = error < ERROR
-        if not regular[good].all():
+        found, is_whole = self._orders[0].first(inner)
+        if not is_whole > 0.0:
             return None
-        q, keys = q[good], keys[good]
-        # The first of each set of copies.
-        same = np.abs(keys[:, np.newaxis] - keys).max(axis=2, initial=0.0) <= APART
-        q = q[same.argmax(axis=1) == np.arange(len(q))] if len(q) else q
-        return q if len(q) == _even(most) else None
+        return found[found[:, STATE] > 0.0, :STATE]
 
     def _first(
         self, order: _Order, inner: Array, threads: int | None
-    ) -> tuple[_Found, Array]:
-        """Return what one search near each root finds, and how many may be real."""
+    ) -> tuple[FoundSolutions, Truths]:
+        """Return what one search near each root finds, and where that is all.
+
+        Where joints slide that proves nothing: turns about far axes are counted.
+        """
+        count = len(inner)
+        if self._is_mixed:
+            return self._first_of_mixed(order, inner, threads)
+        slots, is_whole = _called(order.first, threads, inner)
+        rows, slot = np.nonzero(slots[:, :, STATE] > 0.0)
+        of = slots[rows, slot]
+        angles, keys = (np.ascontiguousarray(x) for x in (of[:, :STATE], of[:, KEY:]))
+        return FoundSolutions(rows, angles, keys, of[:, REGULAR], count), is_whole > 0.0
+
+    def _first_of_mixed(
+        self, order: _Order, inner: Array, threads: int | None
+    ) -> tuple[FoundSolutions, Truths]:
         angles, marks, _, most = order.roots(inner, threads=threads)
-        parts: list[_Found] = []
+        parts: list[FoundSolutions] = []
         for how, some in ((ONE, marks == ISOLATED), (TWO, marks > ISOLATED)):
             at = np.nonzero(some)
             if how == ONE or at[0].size:
                 starts = at[0], angles[at]
                 parts.append(self._searched(order, how, inner, starts, threads))
-        return self._distinct(parts), _even(most)
+        found = distinct(parts)
+        return found, found.counts == _even(most)
 
     def _second(
         self, inner: Array, threads: int | None
-    ) -> tuple[list[_Found], Array, Array]:
+    ) -> tuple[list[FoundSolutions], Array, Array]:
         """Return what clusters hold, and what the other order finds.
 
         Then the error of roots in both orders, the smaller first, and how many may be
         real in each, shape (count, 2).
         """
-        parts: list[_Found] = []
+        parts: list[FoundSolutions] = []
         errors: list[Array] = []
         real: list[Array] = []
         for k, order in enumerate(self._orders):
@@ -467,7 +480,7 @@ class SixAxesSolver:
                 some = np.nonzero(marks >= least)
                 starts = some[0], angles[some]
                 parts.append(self._searched(order, how, inner, starts, threads))
-        found = [self._distinct([each]) for each in parts]
+        found = [distinct([each]) for each in parts]
         root_error = np.sort(np.column_stack(errors), axis=1)  # NaN last
         return found, root_error, np.column_stack(real)
 
@@ -489,12 +502,12 @@ class SixAxesSolver:
 
     def _displaced(
         self,
-        found: _Found,
+        found: FoundSolutions,
         inner: Array,
         some: Whole,
         ways: Sequence[tuple[_Order, Array]],
         threads: int | None,
-    ) -> tuple[_Found, Truths]:
+    ) -> tuple[FoundSolutions, Truths]:
         """Return what is found with what poses next to targets lead to, and where.
 
         Close to singular sets of an arm the determinant is rounding alone, while poses
@@ -527,7 +540,9 @@ class SixAxesSolver:
             good = error < ERROR
             near[rows[~good & (error < NEARLY)]] = True
             parts.append(
-                _Found(rows[good], q[good], keys[good], regular[good], len(some))
+                FoundSolutions(
+                    rows[good], q[good], keys[good], regular[good], len(some)
+                )
             )
         joined = self._joined(found, some, parts)
         grown = joined.counts[some] > found.counts[some]
@@ -535,10 +550,12 @@ class SixAxesSolver:
             grown[:] = False
         return joined, grown | near
 
-    def _third(self, inner: Array, before: _Found, threads: int | None) -> list[_Found]:
+    def _third(
+        self, inner: Array, before: FoundSolutions, threads: int | None
+    ) -> list[FoundSolutions]:
         """Return what is found from all roots and next to them."""
         del before
-        parts: list[_Found] = []
+        parts: list[FoundSolutions] = []
         for order in self._orders:
             angles, marks, *_ = order.roots(inner, threads=threads)
             near, at = np.nonzero(marks >= NEAR_ANOTHER)
@@ -551,27 +568,31 @@ class SixAxesSolver:
             )
             found = self._searched(order, TWO, inner, starts, threads)
             parts.append(found.thinned())
-        return [self._distinct([each]) for each in parts]
+        return [distinct([each]) for each in parts]
 
     def _fourth(
-        self, inner: Array, before: _Found, threads: int | None
-    ) -> list[_Found]:
+        self, inner: Array, before: FoundSolutions, threads: int | None
+    ) -> list[FoundSolutions]:
         """Return what is found from next to solutions: of close ones each finds all."""
-        parts: list[_Found] = []
+        parts: list[FoundSolutions] = []
         one, two = weakest(self._links, self.arm.slides, before.angles)
         ways = np.array([one, -one, two, -two, one + two, -one - two, one - two])
-        for scale in SCALES:
-            starts = (before.angles + scale * ways).reshape(-1, 6)
-            rows = np.tile(before.rows, len(ways))
+        # All distances at once where targets are few: calls cost more than their rows.
+        size = len(ways) * max(1, len(before.rows))
+        together = max(1, AT_ONCE // size)
+        for k in range(0, len(SCALES), together):
+            shifts = np.multiply.outer(SCALES[k : k + together], ways)
+            starts = (before.angles + shifts).reshape(-1, 6)
+            rows = np.tile(before.rows, len(starts) // max(1, len(before.rows)))
             q, error, keys, regular = _called(
                 self._polish, threads, inner[rows], starts
             )
             good = error < ERROR
-            found = _Found(
+            found = FoundSolutions(
                 rows[good], q[good], keys[good], regular[good], before.targets
             )
             parts.append(found.thinned())
-        return [self._distinct([each]) for each in parts]
+        return [distinct([each]) for each in parts]
 
     def _searched(
         self,
@@ -580,7 +601,7 @@ class SixAxesSolver:
         inner: Array,
         starts: tuple[Whole, Array],
         threads: int | None,
-    ) -> _Found:
+    ) -> FoundSolutions:
         """Return what is found next to angles of targets, copies among it."""
         rows, angles = starts
         at, missed = order.near(how, inner[rows], angles, threads=threads)
@@ -590,38 +611,15 @@ class SixAxesSolver:
             self._polish, threads, inner[rows], at.reshape(-1, 6)[kept]
         )
         good = error < ERROR
-        return _Found(rows[good], q[good], keys[good], regular[good], len(inner))
+        return FoundSolutions(
+            rows[good], q[good], keys[good], regular[good], len(inner)
+        )
 
-    def _joined(self, found: _Found, again: Whole, more: list[_Found]) -> _Found:
+    def _joined(
+        self, found: FoundSolutions, again: Whole, more: list[FoundSolutions]
+    ) -> FoundSolutions:
         """Return what is found, with more of some targets."""
-        is_new = np.zeros(found.targets, np.bool_)
-        is_new[again] = True
-        new = self._distinct(more)
-        rest = found.picked(np.flatnonzero(~is_new[found.rows]))
-        new = new._replace(rows=again[new.rows])
-        return _Found.joined([rest, new]).ordered()
-
-    @staticmethod
-    def _distinct(parts: list[_Found]) -> _Found:
-        """Return what is found without copies, by targets."""
-        all_found = parts[0]
-        if len(parts) > 1:
-            all_found = _Found.joined(parts).ordered()
-        rows, keys = all_found.rows, all_found.keys
-        count = parts[0].targets
-        counts = np.bincount(rows, minlength=count)
-        slots = SLOTS[0] if counts.max(initial=0) <= SLOTS[0] else SLOTS[1]
-        slot = np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]
-        # more than all slots are copies, nearly all of them
-        if counts.max(initial=0) > slots:
-            fits = np.flatnonzero(slot < slots)
-            all_found, slot = all_found.picked(fits), slot[fits]
-            rows, keys = all_found.rows, all_found.keys
-            counts = np.minimum(counts, slots)
-        table = np.zeros((count, slots, KEYS))
-        table[rows, slot] = keys
-        new = apart_of(slots)(table, counts.astype(np.float64), APART)
-        return all_found.picked(np.flatnonzero(new[rows, slot] > 0.0))
+        return found.with_others(again, distinct(more))
 
 
 def _called(kernel: Kernel, threads: int | None, *inputs: Array) -> Any:
@@ -637,16 +635,6 @@ def _samples(links: Array, slides: Sequence[bool]) -> tuple[Array, Array]:
     for k, link in enumerate(links):
         poses = poses @ link @ moved(q[:, k + 1], slides=slides[k + 1])
     return q, np.ascontiguousarray(poses)
-
-
-def apart_of(slots: int) -> Kernel:
-    """Return the kernel that finds copies among so many solutions."""
-    if slots not in _APART:
-        _APART[slots] = apart_kernel(slots)
-    return _APART[slots]
-
-
-_APART: dict[int, Kernel] = {}
 
 
 def _even(most: Any) -> Any:

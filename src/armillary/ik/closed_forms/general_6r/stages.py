@@ -12,7 +12,6 @@ solution in each, of whatever target.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -27,6 +26,7 @@ from armillary.ik.closed_forms.general_6r.nearby import (
 from armillary.ik.closed_forms.general_6r.roots import (
     TABLE_ROWS,
     TABLES,
+    loose,
     root_stages,
 )
 from armillary.kernel import Kernel
@@ -186,7 +186,7 @@ def _near(count: int) -> CompiledPipeline:
 @cache
 def _polish(*, mixed: bool) -> CompiledPipeline:
     begin = program(_unpolished, "active error keys regular", q=(6,))
-    step = _newton_of_mixed() if mixed else _newton()
+    step = _newton_of_mixed() if mixed else newton_program()
     stages = (
         begin,
         Each(
@@ -225,7 +225,7 @@ def _apart(slots: int) -> CompiledPipeline:
             copies = copies + select(same, 1.0, 0.0)
         return select(copies > 0.0, 0.0, 1.0), turn + 1.0, count - turn - 1.0
 
-    compare = _loose(
+    compare = loose(
         formula,
         "is_new turn left",
         keys=(slots, KEYS),
@@ -252,20 +252,20 @@ def _apart(slots: int) -> CompiledPipeline:
     )
 
 
-def _newton() -> Program:
+def newton_program() -> Program:
     """Return a step of Newton's method on the chain X = R(q_1) K_1 ... R(q_6)."""
 
     def formula(q: Any, target: Any, links: Any) -> Any:
         return _step(q, target, links)
 
-    return _loose(
+    return loose(
         formula, "q error keys regular active", q=(6,), target=(4, 4), links=(5, 3, 4)
     )
 
 
 def _newton_of_mixed() -> Program:
     """Return a step where some joints slide and the last may stay at zero."""
-    return _loose(
+    return loose(
         _step,
         "q error keys regular active",
         q=(6,),
@@ -339,14 +339,14 @@ def _step(  # noqa: PLR0912, PLR0915
         det = det * rows[k][k]
     det = absolute(det)
     is_regular = (det > SINGULAR) & (error < SINGULAR_BY_ERROR * det)
+    pivots = [rows[k][k] for k in range(6)]
+    inverses = [1.0 / select(absolute(x) < PIVOT, PIVOT, x) for x in pivots]
     step: list[Any] = [0.0] * 6
     for k in reversed(range(6)):
         total = rows[k][6]
-        for j in range(k + 1, 6):
+        for j in reversed(range(k + 1, 6)):
             total = total - rows[k][j] * step[j]
-        pivot = rows[k][k]
-        pivot = select(absolute(pivot) < PIVOT, PIVOT, pivot)
-        step[k] = total / pivot
+        step[k] = total * inverses[k]
     is_off = error > EXACT
     ahead: list[Any] = []
     for k, (a, b) in enumerate(zip(q, step, strict=True)):
@@ -366,8 +366,3 @@ def _mixed(column: list[Any], axis: Any, slides: Any, moves: Any) -> list[Any]:
     """Return the column of the Jacobian of a joint that slides, turns, or does not."""
     slid = [*axis, 0.0, 0.0, 0.0]
     return [moves * (a + slides * (b - a)) for a, b in zip(column, slid, strict=True)]
-
-
-def _loose(formula: Any, outputs: str, **inputs: tuple[int, ...]) -> Program:
-    """Return a program whose products and sums may be rounded as one."""
-    return replace(program(formula, outputs, **inputs), is_loose=True)

@@ -1,0 +1,158 @@
+"""Records of a row in lanes: machine code, the reference, and the same with `Each`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from armillary.errors import KernelError
+from armillary.kernel.javascript import pipeline_function
+from armillary.kernel.pipeline import Pipeline
+from armillary.kernel.pipeline_kernel import compile_pipeline
+from armillary.kernel.pipeline_reference import evaluate
+from armillary.kernel.stages import Abreast, Each, Stage, When, While, program
+from armillary.kernel.tables import Table, index, reals, span
+from armillary.trace import Port
+from armillary.trace.functions import select, sin
+
+COUNT = 11
+TERMS = Table(
+    "terms", (reals("weight", (2,)), index("term", "terms_of"), index("out", "sums"))
+)
+MORE = Table("more", (reals("shift"),))
+TABLES = {
+    "terms": {
+        "weight": np.random.default_rng(1).normal(size=(COUNT, 2)),
+        "term": np.arange(COUNT),
+        "out": np.arange(COUNT)[::-1],
+    },
+    "more": {"shift": [0.3, -0.2, 0.5]},
+}
+
+
+def terms() -> Pipeline:
+    """Return sums that differ by term, of rows whose second number is above 0.
+
+    A term is halved until it is small, which takes lanes different times.
+    """
+    begin = program(
+        lambda x: (
+            [[x[0] + k, x[1] * k] for k in range(COUNT)],
+            [sin(3.0 * k + x[2]) for k in range(COUNT)],
+            x[1],
+            [0.0] * COUNT,
+        ),
+        "terms_of wanted going sums",
+        x=(3,),
+    )
+    start = program(
+        lambda term, weight, x: (term[0] * weight[0] + x[2] * weight[1], 0.0, 1.0),
+        "value turns active",
+        term=(2,),
+        weight=(2,),
+        x=(3,),
+    )
+    halve = program(
+        lambda value, turns: (
+            0.5 * value,
+            turns + 1.0,
+            select(value * value > 0.1, 1.0, 0.0),
+        ),
+        "value turns active",
+        value=(),
+        turns=(),
+    )
+    add = program(lambda value, shift: value + shift, "value", value=(), shift=())
+    finish = program(
+        lambda value, turns, term: (value + turns, [term[0], term[1] + 1.0]),
+        "out term",
+        value=(),
+        turns=(),
+        term=(2,),
+    )
+    inner: tuple[Stage, ...] = (
+        start,
+        While("active", (halve,), limit=20),
+        Each("more", (add,)),
+        finish,
+    )
+    stages = begin, When("going", (Abreast("terms", inner, chosen="wanted"),))
+    return Pipeline(
+        "terms", (Port("x", (3,)),), (TERMS, MORE), stages, ("sums", "terms_of")
+    )
+
+
+def rows() -> np.ndarray:
+    x = np.random.default_rng(0).normal(size=(29, 3))
+    x[5] = x[4]  # as padding is
+    x[9, 0] = np.nan
+    return x
+
+
+@pytest.mark.parametrize("lanes", [1, 4, 8, 16])
+def test_code_is_the_reference_whatever_the_lanes(lanes: int):
+    kernel = compile_pipeline(terms(), lanes=lanes)(TABLES)
+    x = rows()
+    wanted = evaluate(terms(), kernel._native.tables, x)
+    found = kernel(x)
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-14)
+    assert (found[0] != 0.0).any() and (found[0] == 0.0).any()
+    for k, row in enumerate(x):
+        for a, b in zip(kernel(row), found, strict=True):
+            np.testing.assert_array_equal(a, b[k])
+
+
+def test_records_may_be_fewer_than_they_are_chosen_from():
+    few = {name: value[:3] for name, value in TABLES["terms"].items()}
+    kernel = compile_pipeline(terms())({**TABLES, "terms": few})
+    x = rows()
+    wanted = evaluate(terms(), kernel._native.tables, x)
+    np.testing.assert_allclose(kernel(x)[0], wanted[0], rtol=0, atol=1e-14)
+    none = {name: value[:0] for name, value in few.items()}
+    kernel = compile_pipeline(terms())({**TABLES, "terms": none})
+    assert (kernel(x)[0] == 0.0).all()
+
+
+def test_entries_that_are_only_written_can_be_packed():
+    """As many as run, in order; what is read is at its own place."""
+    table = Table("some", (index("a", "x"), index("b", "y")))
+    begin = program(lambda x: ([x[0]] * 7, [0.0] * 7), "sign y", x=(7,))
+    write = program(lambda a: (a + 0.5, 2.0 * a), "a b", a=())
+    region = Abreast("some", (write,), chosen="x", packed=True)
+    ports = (Port("x", (7,)),)
+    pipeline = Pipeline("p", ports, (table,), (begin, region), ("x", "y"))
+    rows_of = {"a": np.arange(7), "b": np.arange(7)}
+    kernel = compile_pipeline(pipeline)({"some": rows_of})
+    x = np.array([[-1.0, 2.0, 3.0, 0.0, 5.0, -2.0, 1.0], [1.0] * 7, [-1.0] * 7])
+    found = kernel(x)
+    np.testing.assert_array_equal(found[0], np.where(x > 0.0, x + 0.5, x))
+    np.testing.assert_array_equal(found[1][0], [4.0, 6.0, 10.0, 2.0, 0.0, 0.0, 0.0])
+    np.testing.assert_array_equal(found[1][1:], [[2.0] * 7, [0.0] * 7])
+    for a, b in zip(found, evaluate(pipeline, kernel._native.tables, x), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_columns_of_the_row_are_not_written_by_its_records():
+    write = program(lambda x, shift: x + shift, "x", x=(), shift=())
+    with pytest.raises(KernelError, match="'x' is written for each record of 'more'"):
+        Pipeline("p", (Port("x", ()),), (MORE,), (Abreast("more", (write,)),), ("x",))
+
+
+def test_fields_are_numbers_or_indices():
+    tables = Table("ranges", (span("some", "more"),)), MORE
+    write = program(lambda x: x + 1.0, "y", x=())
+    with pytest.raises(KernelError, match="'some' is of the kind 'span'"):
+        Pipeline("p", (Port("x", ()),), tables, (Abreast("ranges", (write,)),), ("x",))
+
+
+def test_a_choice_has_a_number_for_each_record():
+    write = program(lambda x: x + 1.0, "y", x=())
+    region = Abreast("more", (write,), chosen="x")
+    with pytest.raises(KernelError, match="'x' has not one number for each record"):
+        Pipeline("p", (Port("x", ()),), (MORE,), (region,), ("x",))
+
+
+def test_it_has_no_javascript():
+    with pytest.raises(KernelError, match="abreast"):
+        pipeline_function(terms(), TABLES, "f")
