@@ -12,7 +12,6 @@ from which the step searches next.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -178,7 +177,7 @@ def _attempt(problem: IKProblem) -> Attempt:
 
     # The step says what its q misses, and gives the next one.
     kept = trace(list, name="ik_kept", outputs=("answer",), q=(n,))
-    step = _renamed(step_program(problem), errors="missed")
+    step = step_program(problem).renamed({"errors": "missed"})
     judge = trace(
         judged,
         name="ik_judge",
@@ -219,7 +218,7 @@ def _closed_attempt(problem: IKProblem) -> Attempt:
         # What does not end gives way to the next start.
         return answered[:n], select(going > 0.0, 0.0, left)
 
-    step = _renamed(step_program(problem), q="unknowns", errors="missed")
+    step = step_program(problem).renamed({"q": "unknowns", "errors": "missed"})
     size = allowed.shape
     search = While(
         "going",
@@ -238,7 +237,7 @@ def _closed_attempt(problem: IKProblem) -> Attempt:
     )
     rounds = (
         *passive_stages(cell, selection),
-        _renamed(check_program(problem), allowed="tolerated"),
+        check_program(problem).renamed({"allowed": "tolerated"}),
         trace(
             judged,
             name="ik_judge",
@@ -273,14 +272,3 @@ def _closed_attempt(problem: IKProblem) -> Attempt:
         "ends": np.array(problem.passive_limits),
     }
     return stages, passive_tables(cell, selection), bound
-
-
-def _renamed(program: Program, **names: str) -> Program:
-    """Return a program with other names for columns that it reads or writes."""
-
-    def ports(given: tuple[Port, ...]) -> tuple[Port, ...]:
-        return tuple(Port(names.get(p.name, p.name), p.shape) for p in given)
-
-    return replace(
-        program, inputs=ports(program.inputs), outputs=ports(program.outputs)
-    )

@@ -7,10 +7,11 @@ import hashlib
 import math
 import numbers
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple, cast
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 import numpy as np
@@ -27,6 +28,8 @@ from armillary.trace.tape import Tape
 
 Shape = tuple[int, ...]
 Array = npt.NDArray[Any]
+
+NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Port(msgspec.Struct, frozen=True):
@@ -102,6 +105,33 @@ class Program:
     def operation_count(self) -> int:
         """Return the number of instructions that compute something."""
         return sum(step.name in OPS for step in self.instructions)
+
+    def renamed(
+        self,
+        names: Mapping[str, str],
+        *,
+        inputs: Mapping[str, str] = NO_NAMES,
+        outputs: Mapping[str, str] = NO_NAMES,
+    ) -> Program:
+        """Return it with other names of inputs and outputs.
+
+        Args:
+            names: From names that it has to others, of inputs and outputs.
+            inputs: Those of inputs alone, before `names`.
+            outputs: Those of outputs alone, before `names`.
+        """
+
+        def ports(
+            given: tuple[Port, ...], first: Mapping[str, str]
+        ) -> tuple[Port, ...]:
+            names_of = {**names, **first}
+            return tuple(Port(names_of.get(x.name, x.name), x.shape) for x in given)
+
+        return replace(
+            self,
+            inputs=ports(self.inputs, inputs),
+            outputs=ports(self.outputs, outputs),
+        )
 
     def __eq__(self, other: object) -> bool:
         # By digests: a NaN that was unpickled is another one.

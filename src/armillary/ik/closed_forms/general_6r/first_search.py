@@ -8,7 +8,6 @@ target, and a single one takes no longer than its share of many.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -167,13 +166,8 @@ def _near(count: int, missed: float) -> tuple[Program, ...]:
         name: name + suffix for name in ("third", "fourth", "fifth", "found", "missed")
     }
     angle = "angle" if count == 1 else "wide_angle"
-    nearby = _renamed(nearby_program(count), names, inputs={"angle": angle})
-    nearby = replace(
-        nearby,
-        outputs=tuple(
-            replace(port, name="ahead") if port.name == "angle" else port
-            for port in nearby.outputs
-        ),
+    nearby = nearby_program(count).renamed(
+        names, inputs={"angle": angle}, outputs={"angle": "ahead"}
     )
 
     def starts(found: Any, misses: Any) -> Any:
@@ -186,26 +180,8 @@ def _near(count: int, missed: float) -> tuple[Program, ...]:
     written = " ".join(f"start{k} good{k}" for k in numbers)
     shapes = {"found": (count, 6), "misses": (count,)}
     last = loose(starts, written, **shapes)
-    last = _renamed(last, {"found": "found" + suffix, "misses": "missed" + suffix})
-    return nearby, _renamed(candidates_program(count), names), last
-
-
-def _renamed(
-    program: Program, names: Mapping[str, str], inputs: Mapping[str, str] | None = None
-) -> Program:
-    """Return a program with other names for some of its inputs and outputs."""
-    given = {**names, **(inputs or {})}
-    return replace(
-        program,
-        inputs=tuple(
-            replace(port, name=given.get(port.name, port.name))
-            for port in program.inputs
-        ),
-        outputs=tuple(
-            replace(port, name=names.get(port.name, port.name))
-            for port in program.outputs
-        ),
-    )
+    last = last.renamed({"found": "found" + suffix, "misses": "missed" + suffix})
+    return nearby, candidates_program(count).renamed(names), last
 
 
 def _polish(error: float) -> tuple[Stage, ...]:
@@ -222,8 +198,8 @@ def _polish(error: float) -> tuple[Stage, ...]:
         While(
             "active",
             (
-                _renamed(
-                    newton_program(), {"error": "error_of_q"}, inputs={"links": "chain"}
+                newton_program().renamed(
+                    {"error": "error_of_q"}, inputs={"links": "chain"}
                 ),
             ),
             limit=MOST_STEPS,
