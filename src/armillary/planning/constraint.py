@@ -351,7 +351,7 @@ class Manifold:
                 start.
             UnknownName: A frame does not exist.
         """
-        if isinstance(constraints, FrameConstraint):
+        if isinstance(constraints, FrameConstraint):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ModelError(
                 "constraints= is a list: constraints=[arm.FrameConstraint(...)]."
             )
