@@ -1,5 +1,8 @@
 """Planners within constraints of frames: an upright tool, a box, arms with a part.
 
+The peer is OMPL's RRT-Connect in a `ProjectedStateSpace`, over our check and kinematics
+from Python; its ways are sampled, ours are proven.
+
 Ends are random joint positions that are projected onto the constraints and touch
 nothing. A pair that no search joins in the time that there is counts for neither the
 median nor the judge: its ends may lie in regions that nothing joins.
@@ -10,14 +13,18 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from functools import partial
+from importlib.util import find_spec
 
 import numpy as np
 import numpy.typing as npt
 
 import armillary as arm
+from armillary.planning.constraint import Manifold
 from armillary.planning.planned_cell import PlannedCell
+from armillary.planning.planner import Planner
 from armillary.shapes import Box
-from benchmarks.measure import Figure, fewer, within
+from benchmarks.measure import Figure, absent, faster, fewer, within
+from benchmarks.planning_peers import OmplUpright
 
 Array = npt.NDArray[np.float64]
 
@@ -27,6 +34,9 @@ DRAWN = 40
 ENOUGH = 1.0
 """Time for a search [s]."""
 TURNS = 3
+FEW = 5
+PATIENCE = 10.0
+"""Time for a search of OMPL [s]."""
 UPRIGHT, HELD = 0.02, 0.2
 """What is asked of medians [s]."""
 
@@ -59,7 +69,9 @@ def constraint_figures() -> Iterator[Figure]:
     cell = cell.replace(rules=rules.include_self(robot.name))
     down = arm.Pose.rotation_x(np.pi)
     upright = arm.FrameConstraint("tool0", target=down, position="", rotation="xy")
-    yield from _figures("six joints, tool upright", cell, upright, UPRIGHT)
+    title = "six joints, tool upright"
+    yield from _figures(title, cell, upright, UPRIGHT)
+    yield _beside_ompl(title, cell, upright)
     level = arm.FrameConstraint(
         "tool0",
         target=arm.Pose.translation(0.0, 0.0, 1.0),
@@ -83,9 +95,10 @@ def constraint_figures() -> Iterator[Figure]:
     yield from _figures("two arms that hold a part", both, part, HELD)
 
 
-def _figures(
-    title: str, cell: arm.Cell, constraint: arm.FrameConstraint, most: float
-) -> Iterator[Figure]:
+def _ends(
+    cell: arm.Cell, constraint: arm.FrameConstraint
+) -> tuple[Planner, Manifold, Array]:
+    """Return a planner, and pairs of free positions, shape (2 k, n)."""
     check = cell.collision()
     planner = cell.planner(check)
     n = len(cell.joint_names)
@@ -94,7 +107,40 @@ def _figures(
     rng = np.random.default_rng(0)
     drawn = rng.uniform(surface.lower, surface.upper, (2 * DRAWN * PAIRS, n))
     Q, is_done = surface.project(drawn)
-    Q = Q[is_done & ~check(Q)][: 2 * PAIRS]
+    return planner, surface, Q[is_done & ~check(Q)][: 2 * PAIRS]
+
+
+def _beside_ompl(title: str, cell: arm.Cell, constraint: arm.FrameConstraint) -> Figure:
+    """Return how much longer OMPL takes for a few of the pairs."""
+    if find_spec("ompl") is None:
+        return absent(f"{title}; OMPL", "ompl is not installed")
+    planner, _, Q = _ends(cell, constraint)
+    ompl = OmplUpright(cell, planner.check, "tool0", planner.options.step)
+    ours: list[float] = []
+    theirs: list[float] = []
+    for k in range(0, 2 * FEW, 2):
+        ask = partial(planner, Q[k], Q[k + 1], constraints=[constraint])
+        plan, best = ask(timeout=ENOUGH), np.inf
+        for _ in range(TURNS):
+            start = time.perf_counter()
+            ask(timeout=ENOUGH)
+            best = min(best, time.perf_counter() - start)
+        ours.append(best if plan.success else np.inf)
+        theirs.append(ompl(Q[k], Q[k + 1], timeout=PATIENCE))
+    solved = sum(np.isfinite(theirs))
+    what = f"{title}, {FEW} pairs, of which OMPL solves {solved} in {PATIENCE:g} s"
+    # A pair that OMPL does not solve counts as the time that it had.
+    late = np.minimum(theirs, PATIENCE)
+    return faster(
+        f"{what}; median", float(np.median(ours)), float(np.median(late)), at_least=50
+    )
+
+
+def _figures(
+    title: str, cell: arm.Cell, constraint: arm.FrameConstraint, most: float
+) -> Iterator[Figure]:
+    planner, surface, Q = _ends(cell, constraint)
+    check = planner.check
     took: list[float] = []
     worst, touching = 0.0, 0
     for k in range(0, len(Q) - 1, 2):

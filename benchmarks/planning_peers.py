@@ -264,3 +264,71 @@ class Ompl:
         path = setup.getSolutionPath()
         rows = [[each[k] for k in range(self._count)] for each in path.getStates()]
         return Took(np.array(rows), took, took, float(path.length()))
+
+
+class OmplUpright:
+    """OMPL along the constraint that an axis points down, over our check from Python.
+
+    Its projection asks our kinematics and Jacobian, as it asks our check.
+    """
+
+    def __init__(
+        self, cell: arm.Cell, check: Callable[[Array], Any], frame: str, step: float
+    ) -> None:
+        """Make the space within the limits of a cell.
+
+        Args:
+            cell: The cell.
+            check: Returns whether a state touches.
+            frame: Whose z points down.
+            step: Distance of samples of a motion.
+        """
+        base: Any = import_module("ompl.base")
+        self._og: Any = import_module("ompl.geometric")
+        lower, upper = cell.limits
+        n = self._count = len(lower)
+        fk, jacobian = cell.fk(frame), cell.jacobian(frame)
+
+        class Down(base.Constraint):  # pyright: ignore[reportUntypedBaseClass]
+            def __init__(self) -> None:
+                super().__init__(n, 2, 1e-4)
+
+            def function(self, x: Array, out: Array) -> None:
+                out[:] = fk(np.array(x))[:2, 2]
+
+            def jacobian(self, x: Array, out: Array) -> None:
+                q = np.array(x)
+                turning = jacobian(q)[3:]
+                out[:] = np.cross(turning.T, fk(q)[:3, 2]).T[:2]
+
+        self._constraint = Down()
+        self._ambient = base.RealVectorStateSpace(n)
+        bounds = base.RealVectorBounds(n)
+        for k in range(n):
+            bounds.setLow(k, float(lower[k]))
+            bounds.setHigh(k, float(upper[k]))
+        self._ambient.setBounds(bounds)
+        self._space = base.ProjectedStateSpace(self._ambient, self._constraint)
+        self._information = base.ConstrainedSpaceInformation(self._space)
+        self._space.setup()
+        self._space.setDelta(step)
+
+        def is_free(state: Any) -> bool:
+            return not check(np.array([state[k] for k in range(n)]))
+
+        self._is_free = is_free
+
+    def __call__(self, start: Array, goal: Array, *, timeout: float) -> float:
+        """Plan and shorten; return how long it took [s], infinite without a way."""
+        setup = self._og.SimpleSetup(self._information)
+        setup.setStateValidityChecker(self._is_free)
+        a, b = self._space.allocState(), self._space.allocState()
+        a.copy(start)
+        b.copy(goal)
+        setup.setStartAndGoalStates(a, b)
+        setup.setPlanner(self._og.RRTConnect(self._information))
+        began = time.perf_counter()
+        if "Exact" not in str(setup.solve(timeout)):
+            return np.inf
+        setup.simplifySolution()
+        return time.perf_counter() - began

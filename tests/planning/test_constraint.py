@@ -453,12 +453,17 @@ def test_a_seed_gives_one_way():
         ({"rotation": "z"}, ModelError, "leaves two rotations free"),
         ({"position": "xw"}, ModelError, "letters of 'xyz'"),
         ({"position": "", "rotation": ""}, ModelError, "constrains nothing"),
-        ({"distance": 0.0}, ModelError, "distance= must be above 0"),
-        ({"angle": np.nan}, ModelError, "angle= must be above 0"),
+        ({"distance": 0.0}, ModelError, "distance= is a finite number above 0"),
+        ({"angle": np.nan}, ModelError, "angle= is a finite number above 0"),
+        ({"angle": "small"}, ModelError, "angle= is a finite number above 0"),
+        ({"angle": 1e-9}, ModelError, "angle= is 1e-09; it must be 1e-07 or more"),
         ({"target": np.eye(3)}, ShapeError, r"shape \(3, 3\)"),
         ({"target": 2.0 * np.eye(4)}, ModelError, "rigid pose"),
+        ({"target": np.diag([1.0, 1.0, -1.0, 1.0])}, ModelError, "reflected"),
+        ({"target": "there"}, ShapeError, "target needs real numbers"),
         ({"box": (1.0, 2.0)}, ShapeError, r"not \(2, 3\)"),
         ({"box": ((0, 0, 1), (0, 0, 0))}, ModelError, "box is empty"),
+        ({"box": "all"}, ShapeError, "box needs real numbers"),
     ],
 )
 def test_constraints_that_do_not_fit_are_refused(fields, error, message: str):
@@ -474,6 +479,7 @@ def test_what_does_not_fit_is_refused():
         ({"bounds": {"robot/link1": (1.0, 0.0)}}, ModelError, "least and the greatest"),
         ({"bounds": {"robot/link1": (4.0, 5.0)}}, ModelError, "beyond its limits"),
         ({"constraints": [np.eye(4)]}, ModelError, "FrameConstraint"),
+        ({"constraints": arm.FrameConstraint(FRAME)}, ModelError, "is a list"),
         ({"constraints": [arm.FrameConstraint("nothing")]}, UnknownName, "nothing"),
     ):
         with pytest.raises(error, match=message):

@@ -529,33 +529,6 @@ def test_one_pose_is_the_goal_of_all_starts():
     assert len(planner.batch(goal, X, frame="tool0")) == 1
 
 
-def test_a_loop_that_does_not_close_is_said():
-    cell = arm.example("five_bar")
-    goal = np.array([-0.5, 3.6])
-    plan = cell.planner(cell.collision())(cell.home.q, goal)
-    assert plan.reason is arm.PlanReason.GOAL_TOUCHES
-    assert "a loop of links does not close" in repr(plan)
-
-
-def test_loops_are_sampled_and_that_is_said():
-    cell = arm.example("delta")
-    thing = arm.Manipulator(
-        name="thing",
-        links=[
-            arm.Link(name="b", collisions=[at(Sphere, 0.3, 0.0, -0.4, radius=0.05)])
-        ],
-    )
-    cell = cell.replace(manipulators=[*cell.manipulators, thing])
-    check = cell.collision()
-    planner = cell.planner(check)
-    for start, goal in problems(check, 4):
-        plan = planner(start, goal)
-        if plan.success:
-            assert not plan.proven and "sampled" in repr(plan)
-            assert plan.resolution == STEP
-            assert not check(dense(plan.q, 100)).any()
-
-
 @pytest.mark.thorough
 def test_two_arms_and_a_track():
     for name in ("two_arms_positioner", "oval_track_cell"):

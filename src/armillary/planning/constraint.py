@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from armillary.errors import ModelError, ShapeError
 from armillary.ik.problem import Goal, IKProblem
+from armillary.kernel.arguments import numbers_of, positive_number
 from armillary.kernel.column_function import ColumnFunction
 from armillary.kinematics.kernels import chosen_axes, selection_of
 from armillary.kinematics.moving_links import straight_links
@@ -37,6 +38,7 @@ from armillary.kinematics.speed_bounds import (
     zero_product,
 )
 from armillary.kinematics.state import State, bound_state
+from armillary.model.check_pose import are_rigid
 from armillary.model.fields import kept_few
 from armillary.model.workcell import WORLD, Workcell
 from armillary.planning.frame_chain import FrameChain, second_bounds
@@ -66,6 +68,9 @@ DAMPING: Final = 1e-9
 
 LOOSE: Final = 0.5
 """The part of a tolerance that positions and middles of motions may use up."""
+
+LEAST: Final = 100.0 * SNUG
+"""The least tolerance [m, rad]: of a smaller one what projections miss is a part."""
 
 SLACK: Final = 0.2
 """How much farther a frame may get where bounds of its speed hold [m]."""
@@ -120,22 +125,26 @@ class FrameConstraint:
 
         Raises:
             ModelError: Axes are not letters of xyz, a rotation is named alone, nothing
-                is constrained, the box is empty, or a tolerance is not above 0.
-            ShapeError: The target or the box have another shape.
+                is constrained, the box is empty, the target is not rigid, or a
+                tolerance is not above 0 or below `LEAST`.
+            ShapeError: The target or the box have another shape, or no numbers.
         """
         chosen_axes(self.position, "position")
         rotation_directions(self.rotation)
         for name in ("distance", "angle"):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and value > 0.0):
-                raise ModelError(f"The tolerance {name}= must be above 0, not {value}.")
-        if self.target is not None:
-            X = matrix_of(self.target)
-            is_rigid = np.allclose(X[:3, :3] @ X[:3, :3].T, np.eye(3), atol=1e-6)
-            if not (np.isfinite(X).all() and is_rigid):
-                raise ModelError("The target of a constraint must be a rigid pose.")
+            value = positive_number(f"The tolerance {name}=", getattr(self, name))
+            if value < LEAST:
+                raise ModelError(
+                    f"The tolerance {name}= is {value:g}; it must be {LEAST:g} or "
+                    f"more, since way points satisfy constraints to {SNUG:g}."
+                )
+        if self.target is not None and not are_rigid(matrix_of(self.target)):
+            raise ModelError(
+                "The target of a constraint must be a rigid pose: finite, and neither "
+                "scaled, sheared nor reflected."
+            )
         if self.box is not None:
-            box = np.array(self.box, float)
+            box = numbers_of("box", self.box)
             if box.shape != (2, 3):
                 raise ShapeError(f"The box is of shape {box.shape}, not (2, 3).")
             if not (box[0] <= box[1]).all():
@@ -183,9 +192,9 @@ def matrix_of(target: Any) -> Array:
     """Return a pose as a matrix, shape (4, 4).
 
     Raises:
-        ShapeError: It is of another shape.
+        ShapeError: It is of another shape, or not of numbers.
     """
-    X = np.array(target.matrix() if isinstance(target, Pose) else target, float)
+    X = numbers_of("target", target.matrix() if isinstance(target, Pose) else target)
     if X.shape != (4, 4):
         raise ShapeError(f"The target is of shape {X.shape}, not (4, 4).")
     return X
@@ -342,6 +351,10 @@ class Manifold:
                 start.
             UnknownName: A frame does not exist.
         """
+        if isinstance(constraints, FrameConstraint):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ModelError(
+                "constraints= is a list: constraints=[arm.FrameConstraint(...)]."
+            )
         for each in constraints:
             if not isinstance(each, FrameConstraint):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise ModelError(

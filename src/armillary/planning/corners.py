@@ -94,10 +94,11 @@ def free_blends(check: CollisionCheck, way: Array, blend: float) -> Array:
         blend: The greatest deviation [m or rad].
 
     Returns:
-        Shape (k - 2,), 0 where no curve is proven.
+        Shape (k - 2,), 0 where no curve is proven. None is of closed loops: between
+        a curve and the lines that are tested their passive joints have no bounds.
     """
     count = len(way) - 2
-    if count < 1 or not blend > 0.0:
+    if count < 1 or not blend > 0.0 or check.state.passive.size:
         return np.zeros(max(count, 0))
     rates = check.approach_rates(way.min(axis=0), way.max(axis=0))
     found, wanted = np.zeros(count), np.full(count, float(blend))

@@ -55,12 +55,15 @@ class GraphQuery(NamedTuple):
         goals: The same, shape (k, n).
         seed: Another number gives other shortcuts.
         deadline: When to stop [ns], see `deadline_of`; 0 for never.
+        improve: Until when the loop of a planner makes a way shorter, 0 for not at all;
+            graphs do not.
     """
 
     start: Array
     goals: Array
     seed: int
     deadline: int
+    improve: int = 0
 
 
 class Answer(NamedTuple):

@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.check import CollisionCheck
+from armillary.collision.motion import MotionReason
 from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.speed_bounds import speeds_are_known
 from armillary.planning.constraint import Manifold
 
-__all__ = ["MotionTests", "Way"]
+__all__ = ["MotionTests", "Way", "loops_are_proven"]
 
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
@@ -29,6 +30,15 @@ ASTRAY: Final = 0.8
 QUARTERS: Final = np.array([0.25, 0.5, 0.75])
 
 
+def loops_are_proven(check: CollisionCheck) -> bool:
+    """Return whether a check proves motions that move closed loops.
+
+    One in which nothing moves against anything does not ask whether loops close.
+    """
+    has_loops = bool(check.state.passive.size) and len(check.tables.links) > 0
+    return has_loops and straight_links(check.cell).is_compiled and not check.is_exact
+
+
 @final
 class MotionTests:
     """What tests motions of a check within constraints; it counts its work.
@@ -43,13 +53,31 @@ class MotionTests:
         proofs: Straight motions that were to be proven.
     """
 
-    def __init__(self, check: CollisionCheck, manifold: Manifold, step: float) -> None:
-        """Note what is tested."""
+    def __init__(
+        self,
+        check: CollisionCheck,
+        manifold: Manifold,
+        step: float,
+        *,
+        loops: bool = False,
+    ) -> None:
+        """Note what is tested.
+
+        Args:
+            check: What must not touch.
+            manifold: The constraints.
+            step: Distance of samples where nothing is proven, in weighted lengths.
+            loops: Whether motions of closed loops are to be proven, which takes some
+                milliseconds for each. What is neither proven nor touches is free then,
+                and `is_proven` tells that.
+        """
         self.check, self.manifold, self.step = check, manifold, step
-        moving = straight_links(check.cell)
-        is_known = speeds_are_known(moving, check.state) and not check.is_exact
-        self.is_proven = is_known and manifold.speeds is not None
-        self._moves_are_known = is_known
+        is_known = speeds_are_known(straight_links(check.cell), check.state)
+        is_known = is_known and not check.is_exact
+        self._proves_loops = loops and loops_are_proven(check)
+        self._moves_are_known = is_known or self._proves_loops
+        holds = not manifold.parts or manifold.speeds is not None
+        self.is_proven = self._moves_are_known and holds
         self.edges = self.checks = self.proofs = 0
 
     def are_free(self, Q: Array) -> Truths:
@@ -121,7 +149,14 @@ class MotionTests:
         if self._moves_are_known:
             left = np.flatnonzero(good)
             self.proofs += len(left)
-            good[left] = self.check.motion(A[left], B[left]).free
+            found = self.check.motion(A[left], B[left])
+            good[left] = found.free
+            if self._proves_loops:
+                # A proof ends where a loop does not close, which the check knows.
+                is_open = np.flatnonzero(found.reason == MotionReason.NOT_PROVEN)
+                is_open = is_open[self.are_free(found.q[is_open])]
+                self.is_proven &= not len(is_open)
+                good[left[is_open]] = True
             return good
         return good & self.are_free(B)
 

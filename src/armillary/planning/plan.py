@@ -108,7 +108,7 @@ class Plan:
 
         Curves at corners are proven to touch nothing, as straight motions are. Where a
         curve is not, it is halved, a few times; then the motion rests at that corner.
-        So it does at all of a way that is not proven.
+        So it does at all of a way that is not proven, and of closed loops.
 
         Args:
             blend: By how much each joint may deviate from straight motions at a corner

@@ -286,7 +286,7 @@ class PlannedCell:
         row = start[np.newaxis]
         manifold.project(row)
         manifold.violations(row)
-        motions = MotionTests(self.check, manifold, self.step)
+        motions = MotionTests(self.check, manifold, self.step, loops=True)
         motions.proven([np.concatenate([row, row])])
 
     def within(
@@ -305,7 +305,8 @@ class PlannedCell:
             search: A graph that is searched, or the loop of a planner.
         """
         began = time.perf_counter()
-        motions = MotionTests(self.check, manifold, self.step)
+        is_graph = isinstance(search, Graph)
+        motions = MotionTests(self.check, manifold, self.step, loops=not is_graph)
         ends = np.concatenate([query.start[np.newaxis], goals.q])
         violations = manifold.violations(ends)
         holds, is_free = manifold.is_near(ends), motions.are_free(ends)
@@ -327,8 +328,8 @@ class PlannedCell:
             answer = search.ask(asked, motions)
             samples = count = len(search.Q)
         else:
-            along = search.along(manifold.columns)
-            answer, samples, count = SurfaceSearch(along, motions)(asked)
+            loop = search.along(manifold.columns) if manifold.parts else search
+            answer, samples, count = SurfaceSearch(loop, motions)(asked)
         is_late = is_over(query.deadline)
         nothing = PlanReason.TIMED_OUT if is_late else PlanReason.NOT_FOUND
         way = answer.q

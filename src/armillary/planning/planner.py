@@ -35,6 +35,7 @@ from armillary.planning.loop import (
     Problem,
     Space,
 )
+from armillary.planning.motions import loops_are_proven
 from armillary.planning.plan import Plan, PlanReason
 from armillary.planning.planned_cell import PlannedCell, planned_cell, seconds_of
 from armillary.planning.region import Bounds, Region, region_of
@@ -198,21 +199,31 @@ class Planner:
         if isinstance(asked, Plan):
             return asked
         number = whole_number("seed", seed, least=0) & MOST_SEED
+        # Code that is compiled at the first call takes nothing of the time.
+        loop = self._loop(q0, asked.q, region)
         if constraints:
             manifold = self._planned.manifold(constraints, q0, asked.q, region)
-            loop = self._loop(q0, asked.q, region)
             self._planned.compile(manifold, q0)
             query = GraphQuery(q0, asked.q, number, deadline_of(seconds))
             return self._planned.within(manifold, query, asked, loop)
-        # Code that is compiled at the first call takes nothing of the time.
-        loop, goals = self._loop(q0, asked.q, region), asked
-        separated = None if frame else self._separated(q0, goals.q, loop)
+        separated = None if frame else self._separated(q0, asked.q, loop)
         if separated is not None:
             return separated
         until = 0 if more == 0.0 else deadline_of(more)
-        problem = Problem(q0, goals.q, number, deadline_of(seconds), until)
+        if loops_are_proven(self.check):
+            query = GraphQuery(q0, asked.q, number, deadline_of(seconds), until)
+            return self._looped(query, asked, loop)
+        problem = Problem(q0, asked.q, number, deadline_of(seconds), until)
         found = loop.solve(problem)
-        return self._plan(found, loop, q0, goals, time.perf_counter() - began)
+        return self._plan(found, loop, q0, asked, time.perf_counter() - began)
+
+    def _looped(self, query: GraphQuery, goals: Goals, loop: NativeLoop) -> Plan:
+        """Return a plan of a cell with closed loops.
+
+        The native loop samples motions of those; its ways are proven afterwards.
+        """
+        manifold = self._planned.manifold((), query.start, goals.q, None)
+        return self._planned.within(manifold, query, goals, loop)
 
     def along(
         self, path: CartesianPath, *, seed: int = 0, timeout: float | None = 1.0
@@ -304,11 +315,18 @@ class Planner:
         number = whole_number("seed", seed, least=0) & MOST_SEED
         deadline = deadline_of(seconds)
         workers = default_threads() if threads is None else threads
+        workers = whole_number("threads", workers, least=1)
+        has_loops = loops_are_proven(self.check)
         for loop, members in groups.values():
+            if has_loops:
+                for k, wanted in members:
+                    query = GraphQuery(rows[k], wanted.q, number, deadline)
+                    plans[k] = self._looped(query, wanted, loop)
+                continue
             problems = [
                 Problem(rows[k], wanted.q, number, deadline) for k, wanted in members
             ]
-            found = loop.solve_all(problems, whole_number("threads", workers, least=1))
+            found = loop.solve_all(problems, workers)
             took = (time.perf_counter() - began) / len(rows)
             for (k, wanted), each in zip(members, found, strict=True):
                 plans[k] = self._plan(each, loop, rows[k], wanted, took)

@@ -1,4 +1,4 @@
-"""Ways along constraints: searched by the native loop, then cut and proven.
+"""Ways along constraints or of closed loops: found by the native loop, then proven.
 
 The loop grows two trees whose nodes are projected onto the constraints (Berenson et
 al., "Manipulation planning on constraint manifolds", 2009), and samples motions along
@@ -6,6 +6,7 @@ them. What it returns are points between which a projected motion is free at the
 samples. Here such motions are replaced by straight ones, as short as tolerances ask
 for, which are proven. A motion for which that fails is replaced by a detour, found with
 more samples; where there is none, all of the way is searched for again with more.
+Ways of closed loops, which the loop can only sample, are proven by the same steps.
 """
 
 from __future__ import annotations
@@ -55,10 +56,10 @@ class Searched(NamedTuple):
 
 @final
 class SurfaceSearch:
-    """A search for a proven way along constraints.
+    """A search for a proven way along constraints, or of closed loops.
 
     Attributes:
-        loop: The native loop, with the projection onto the constraints.
+        loop: The native loop, with the projection onto the constraints if any.
         motions: What proves motions.
     """
 
@@ -76,6 +77,7 @@ class SurfaceSearch:
                 question.goals,
                 question.seed + more,
                 question.deadline,
+                question.improve,
             )
             found, goal = self._solved(problem, finer)
             if found is None:
@@ -116,7 +118,9 @@ class SurfaceSearch:
         for k, way in enumerate(ways):
             proven = way
             if proven is None and detours and not is_over(problem.deadline):
-                between = problem._replace(start=q[k], goals=q[k + 1 : k + 2].copy())
+                between = problem._replace(
+                    start=q[k], goals=q[k + 1 : k + 2].copy(), improve=0
+                )
                 found, _ = self._solved(between, finer)
                 if found is not None:
                     proven = self._proven(found, between, finer * FINER, detours - 1)
