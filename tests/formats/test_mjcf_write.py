@@ -321,3 +321,17 @@ def test_a_rod_is_a_tendon_of_one_length(
         of_tendons = data.efc_type == mujoco.mjtConstraint.mjCNSTR_EQUALITY
         assert of_tendons.sum() == 1
         assert np.abs(data.efc_pos[of_tendons]).max() < TOLERANCE
+
+
+def test_a_manipulator_may_be_called_environment(tmp_path: Path):
+    """Reading uses the name where something is fixed to the world itself."""
+    links = [
+        arm.Link(name="base"),
+        arm.Link(
+            name="tip", parent="base", joint=arm.joints.Revolute(axis=(0.0, 0.0, 1.0))
+        ),
+    ]
+    robots = [arm.Manipulator(name=n, links=links) for n in ("environment", "b")]
+    arm.save(arm.Cell(manipulators=robots), tmp_path / "a.mjcf.xml")
+    back = arm.load(tmp_path / "a.mjcf.xml")
+    assert [m.name for m in back.manipulators] == ["environment", "b"]

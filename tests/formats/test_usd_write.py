@@ -431,17 +431,33 @@ def test_joints_whose_limits_exclude_zero_are_placed_within_them(tmp_path: Path)
     assert back.manipulators[0].postures == () and back.home_q == (0.25,)
     assert not [d for d in report.diagnostics if d.code == "home"]
     # Of a stage of others that is at zero it is said.
-    text = (
-        path.read_text().replace("physics:lowerLimit = 0.25", "").replace("0.25", "0")
-    )
-    path.write_text(
-        text.replace(
-            "physics:upperLimit", "physics:lowerLimit = 0.5\n physics:upperLimit"
-        )
-    )
+    text = path.read_text().replace("lowerLimit = 0.25", "lowerLimit = 0.5")
+    path.write_text(text.replace("0.25", "0"))
     back, report = registry.read(path)
     (found,) = [d for d in report.diagnostics if d.code == "home"]
-    assert "joint 'tip' is placed at 0, outside of its limits from 0.5 to 1" in str(
-        found
-    )
+    assert "'tip' is placed at 0, outside of its limits from 0.5 to 1" in str(found)
     assert back.home_q == (0.5,)
+
+
+def test_names_of_links_that_bodies_take_are_said_to_be_lost(tmp_path: Path):
+    """Readers of stages know bodies and joints, and no bare links between them."""
+    turn = arm.joints.Revolute(axis=(0.0, 0.0, 1.0))
+    ahead = arm.joints.Fixed(precursor=arm.Pose.translation(1.0, 0.0, 0.0))
+    box = arm.shapes.Box(size=(0.1, 0.1, 0.1))
+
+    def losses(name: str) -> list[str]:
+        links = [
+            arm.Link(name="base", collisions=[box]),
+            arm.Link(name=name, parent="base", joint=turn, joint_name="j"),
+            arm.Link(name="tip", parent=name, joint=ahead, collisions=[box]),
+        ]
+        cell = arm.Cell(manipulators=[arm.Manipulator(name="a", links=links)])
+        report = arm.save(cell, tmp_path / "a.usda")
+        back = arm.load(tmp_path / "a.usda")
+        assert back.joint_names == ("j",)
+        assert back.manipulators[0].links[1].name == "tip_pivot"
+        return [d.message for d in report.diagnostics]
+
+    assert losses("tip_pivot") == []
+    (lost,) = losses("axle")
+    assert lost.startswith("the name of a link that is nothing but the end of a joint")

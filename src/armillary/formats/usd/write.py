@@ -27,6 +27,7 @@ from armillary.formats.open_loops import report_open_loops
 from armillary.formats.usd.animation import animate, motion_states
 from armillary.formats.usd.read import DRIVE, END, ENVIRONMENT, STAGE
 from armillary.formats.usd.rules import SELF
+from armillary.formats.usd.trees import pivot_name
 from armillary.formats.usd.write_joints import JointWriter, can_close
 from armillary.formats.usd.write_rules import stage_rules
 from armillary.formats.usd.write_shapes import DRAWN, ShapeWriter, pxr, set_pose
@@ -270,6 +271,16 @@ class _StageWriter:
                 self._physics.ArticulationRootAPI.Apply(prim)
         still = self._stands_still(manipulator)
         self._pivots[manipulator.name] = pivots = self._pivots_of(manipulator)
+        lost = [
+            name
+            for name, body in pivots.items()
+            if not name.startswith(pivot_name(body.name))
+        ]
+        if lost:
+            self._report.unsupported.add(
+                "the name of a link that is nothing but the end of a joint",
+                count=len(lost),
+            )
         for k in manipulator.order:
             link = manipulator.links[k]
             if link.name in pivots:
