@@ -105,7 +105,8 @@ def test_a_bundle_holds_a_cell_with_its_meshes_and_motions(folder: Path, tmp_pat
     assert {*other.motions} == {*back.replace(name="b").motions} == {"to/and fro"}
     # What cannot hold motions says so.
     report = arm.save(back, tmp_path / "a.cell.json")
-    assert "a motion is not kept" in str(report.diagnostics[0])
+    assert "reference-missing" in codes(report)
+    assert "a motion is not kept" in str(report.diagnostics[-1])
 
 
 def test_references_that_lead_out_are_replaced_and_stay_so(folder: Path, tmp_path):

@@ -96,3 +96,36 @@ def test_mujoco_reads_all_meshes(robot: arm.Cell, tmp_path: Path):
     assert again.joint_names == ("j",)
     assert [m.name for m in again.workcell.manipulators] == ["r"]
     assert [link.name for link in again.workcell.links] == ["world", "a"]
+
+
+def test_a_native_file_elsewhere_names_the_bundle(robot: arm.Cell, tmp_path: Path):
+    """Its references never change, so that it is equal to the cell."""
+    away = tmp_path / "out" / "r.cell.json"
+    (found,) = arm.save(robot, away).diagnostics
+    assert found.code == "reference-missing" and "r.cell.zip" in str(found)
+    assert arm.load(away) == robot
+    assert arm.save(robot, tmp_path / "pack/urdf/r.cell.json").diagnostics == ()
+    # What the environment or the caller knows is found from everywhere.
+    known = arm.load(
+        tmp_path / "pack/urdf/r.urdf", packages={"pack": tmp_path / "pack"}
+    )
+    (found,) = arm.save(known, away).diagnostics
+    assert "'../meshes/b.obj' will not" in found.message
+
+
+def test_files_in_a_bundle_are_not_beside_what_is_written(
+    robot: arm.Cell, tmp_path: Path
+):
+    mujoco = pytest.importorskip("mujoco")
+    packed = tmp_path / "out" / "r.cell.zip"
+    arm.save(robot, packed)
+    cell = arm.load(packed)
+    report = arm.save(cell, tmp_path / "out" / "r.urdf")
+    messages = [d.message for d in report.diagnostics if d.code == "reference-missing"]
+    assert [m.partition(" is in a bundle")[0] for m in messages] == [
+        "the file of mesh 'files/b.obj' and 1 more"
+    ]
+    path = tmp_path / "out" / "r.mjcf.xml"  # has them beside it
+    report = arm.save(cell, path)
+    assert "reference-missing" not in {d.code for d in report.diagnostics}
+    assert mujoco.MjModel.from_xml_path(str(path)).nmesh == 2

@@ -321,3 +321,31 @@ def test_a_rod_is_a_tendon_of_one_length(
         of_tendons = data.efc_type == mujoco.mjtConstraint.mjCNSTR_EQUALITY
         assert of_tendons.sum() == 1
         assert np.abs(data.efc_pos[of_tendons]).max() < TOLERANCE
+
+
+def test_a_manipulator_may_be_called_environment(tmp_path: Path):
+    """Reading uses the name where something is fixed to the world itself."""
+    links = [
+        arm.Link(name="base"),
+        arm.Link(
+            name="tip", parent="base", joint=arm.joints.Revolute(axis=(0.0, 0.0, 1.0))
+        ),
+    ]
+    robots = [arm.Manipulator(name=n, links=links) for n in ("environment", "b")]
+    arm.save(arm.Cell(manipulators=robots), tmp_path / "a.mjcf.xml")
+    back = arm.load(tmp_path / "a.mjcf.xml")
+    assert [m.name for m in back.manipulators] == ["environment", "b"]
+
+
+def test_home_is_the_keyframe_start_where_that_called_home_leaves_gaps(tmp_path: Path):
+    """As of a walking robot whose `home` was taken from a simulation."""
+    path = tmp_path / "a.mjcf.xml"
+    cell = arm.example("five_bar")
+    arm.save(cell, path)
+    open_ = '<key name="home" qpos="0.0 0.0 3.1 0.0"/><key name="start"'
+    path.write_text(path.read_text().replace('<key name="home"', open_))
+    back, report = registry.read(path)
+    (robot,) = back.manipulators
+    assert robot.home == "start" and len(robot.postures) == 2
+    assert back.home_q == pytest.approx(cell.workcell.home_q)
+    assert "cannot be closed in 'home'" in "".join(map(str, report.diagnostics))

@@ -13,6 +13,7 @@ from armillary import Closure
 from armillary.errors import FormatError
 from armillary.formats import registry, robwork
 from armillary.formats.diagnostic import Report
+from armillary.formats.open_loops import report_open_loops
 from four_bar import four_bar, linked_arms
 
 
@@ -168,3 +169,15 @@ def test_the_robotiq_gripper_comes_back(shared: Path, control: str):
     assert found == []
     assert "<TreeDevice" in text
     assert "Junction" not in text
+
+
+def test_loops_that_are_written_are_not_said_to_be_open():
+    cell = arm.example("two_finger_gripper").workcell
+    report = Report()
+    report_open_loops(cell, report, is_written=lambda owner, place: place == 0)
+    (found,) = report.diagnostics
+    assert found.message == (
+        "manipulator 'gripper' is written with open loops: the Closure of 'left_pin' "
+        "and 'left_end'; 'right_finger', 'right_inner', 'left_finger', 'left_inner', "
+        "which followed, follow only the other 1"
+    )

@@ -408,3 +408,56 @@ def test_text_is_text_and_binary_is_binary(tmp_path: Path) -> None:
     assert saved(robot(), tmp_path, "a.usd").read_bytes().startswith(b"PXR-USDC")
     assert os.path.getsize(tmp_path / "a.usd") < 64_000
     assert math.isclose(1.0, arm.load(tmp_path / "a.usd").home.q.size / 2.0)
+
+
+def test_joints_whose_limits_exclude_zero_are_placed_within_them(tmp_path: Path):
+    """Simulators begin where bodies are, and push joints out of limits back hard."""
+    path = tmp_path / "a.usda"
+    links = [
+        arm.Link(name="base"),
+        arm.Link(
+            name="tip",
+            parent="base",
+            joint=arm.joints.Prismatic(axis=(1.0, 0.0, 0.0)),
+            limits=Limits(lower=0.25, upper=1.0),
+            collisions=[arm.shapes.Box(size=(0.1, 0.1, 0.1))],
+        ),
+    ]
+    cell = arm.Cell(manipulators=[arm.Manipulator(name="a", links=links)])
+    arm.save(cell, path)
+    at = stage_poses(path)["/cell/a/tip"]
+    assert at[0, 3] == 0.25
+    back, report = registry.read(path)
+    assert back.manipulators[0].postures == () and back.home_q == (0.25,)
+    assert not [d for d in report.diagnostics if d.code == "home"]
+    # Of a stage of others that is at zero it is said.
+    text = path.read_text().replace("lowerLimit = 0.25", "lowerLimit = 0.5")
+    path.write_text(text.replace("0.25", "0"))
+    back, report = registry.read(path)
+    (found,) = [d for d in report.diagnostics if d.code == "home"]
+    assert "'tip' is placed at 0, outside of its limits from 0.5 to 1" in str(found)
+    assert back.home_q == (0.5,)
+
+
+def test_names_of_links_that_bodies_take_are_said_to_be_lost(tmp_path: Path):
+    """Readers of stages know bodies and joints, and no bare links between them."""
+    turn = arm.joints.Revolute(axis=(0.0, 0.0, 1.0))
+    ahead = arm.joints.Fixed(precursor=arm.Pose.translation(1.0, 0.0, 0.0))
+    box = arm.shapes.Box(size=(0.1, 0.1, 0.1))
+
+    def losses(name: str) -> list[str]:
+        links = [
+            arm.Link(name="base", collisions=[box]),
+            arm.Link(name=name, parent="base", joint=turn, joint_name="j"),
+            arm.Link(name="tip", parent=name, joint=ahead, collisions=[box]),
+        ]
+        cell = arm.Cell(manipulators=[arm.Manipulator(name="a", links=links)])
+        report = arm.save(cell, tmp_path / "a.usda")
+        back = arm.load(tmp_path / "a.usda")
+        assert back.joint_names == ("j",)
+        assert back.manipulators[0].links[1].name == "tip_pivot"
+        return [d.message for d in report.diagnostics]
+
+    assert losses("tip_pivot") == []
+    (lost,) = losses("axle")
+    assert lost.startswith("the name of a link that is nothing but the end of a joint")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from armillary.errors import quote
@@ -19,36 +19,41 @@ def report_open_loops(
     cell: Workcell,
     report: Report,
     *,
-    closed: Collection[str] = (),
-    is_closed: bool = False,
+    is_written: Callable[[str, int], bool] = lambda owner, number: False,
 ) -> None:
     """Warn of loops that a file leaves open, and of the joints that they determined.
 
-    closed: Names of the manipulators whose own loops the file holds.
-    is_closed: Whether it holds those of the cell.
+    is_written: Returns whether the file holds a loop: of a manipulator by its name, or
+        of the cell by an empty one; and its place among those.
     """
     for each in cell.manipulators:
-        if each.loops and each.name not in closed:
-            _report(
-                f"manipulator {quote(each.name)}",
-                each.loops,
-                each.passive_names,
-                report,
-            )
-    if cell.loops and not is_closed:
-        own_joints = {
-            f"{m.name}/{n}" for m in cell.manipulators for n in m.passive_names
-        }
-        free = [name for name in cell.passive_names if name not in own_joints]
-        _report(f"cell {quote(cell.name)}", cell.loops, free, report)
+        names = each.passive_names
+        whose = f"manipulator {quote(each.name)}"
+        _report(whose, each.name, each.loops, names, is_written, report)
+    own_joints = {f"{m.name}/{n}" for m in cell.manipulators for n in m.passive_names}
+    free = [name for name in cell.passive_names if name not in own_joints]
+    _report(f"cell {quote(cell.name)}", "", cell.loops, free, is_written, report)
 
 
 def _report(
-    whose: str, loops: Sequence[Closure | Rod], passive: Sequence[str], report: Report
+    whose: str,
+    owner: str,
+    loops: Sequence[Closure | Rod],
+    passive: Sequence[str],
+    is_written: Callable[[str, int], bool],
+    report: Report,
 ) -> None:
-    what = _listed([loop.label for loop in loops])
-    follow = _listed(list(map(quote, passive)))
-    joints = f"; {follow}, which followed, move by themselves" if passive else ""
+    open_ = [loop for k, loop in enumerate(loops) if not is_written(owner, k)]
+    if not open_:
+        return
+    what = _listed([loop.label for loop in open_])
+    joints = (
+        f"; {_listed(list(map(quote, passive)))}, which followed, " if passive else ""
+    )
+    if joints and len(open_) == len(loops):
+        joints += "move by themselves"
+    elif joints:
+        joints += f"follow only the other {len(loops) - len(open_)}"
     report.warning(
         NOWHERE, "open-loop", f"{whose} is written with open loops: {what}{joints}"
     )

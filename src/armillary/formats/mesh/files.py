@@ -185,6 +185,14 @@ class MeshFiles:
         path = self._roots.find(reference, base=self._base, place=Place())
         return None if isinstance(path, Diagnostic) else path.resolve()
 
+    def from_folder(self, folder: str | os.PathLike[str]) -> MeshFiles:
+        """Return what finds the files of a model in another folder, as `load` does.
+
+        It has the same packages and folders, but not what is in a bundle.
+        """
+        roots = self._roots if isinstance(self._roots, Roots) else Roots()
+        return MeshFiles(folder, roots=roots)
+
     def files(self, mesh: Mesh) -> list[MeshFile]:
         """Return all files of a mesh, its own first: materials, images, layers.
 

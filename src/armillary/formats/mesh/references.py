@@ -21,7 +21,7 @@ from armillary.model.shape import Colour, Shape
 from armillary.model.shapes import Mesh
 from armillary.model.workcell import Workcell
 
-__all__ = ["with_meshes_of", "with_moved_meshes"]
+__all__ = ["report_left_meshes", "with_meshes_of", "with_moved_meshes"]
 
 SHAPES: Final = ("visuals", "collisions")
 MOST_FACES: Final = 200_000
@@ -46,18 +46,22 @@ def with_moved_meshes(
         cell: With references as they were read.
         folder: Of the file that is written.
         meshes: What finds the files.
-        report: Gets a note.
+        report: Gets a note, and a warning of files that are in a bundle.
         has_packages: Whether the format knows `package://` and `model://`; otherwise
             the files that these name take their places.
         new: References that are from the new folder already.
     """
     moved: dict[str, str] = {}
+    packed: list[str] = []
     for reference in sorted({split_reference(m.file)[0] for m in _meshes(cell)}):
         if os.path.isabs(reference) or reference in new:
             continue
+        path = meshes.located(reference)
+        if path is not None and not path.is_file():
+            packed.append(reference)
+            continue
         if "://" in reference and has_packages:
             continue
-        path = meshes.located(reference)
         if path is None or Path(folder, reference).resolve() == path:
             continue
         try:
@@ -65,6 +69,16 @@ def with_moved_meshes(
         except ValueError:  # on another drive
             name = str(path)
         moved[reference] = Path(name).as_posix()
+    if packed:
+        others = f" and {len(packed) - 1} more" if len(packed) > 1 else ""
+        report.warning(
+            NOWHERE,
+            "reference-missing",
+            f"the file of mesh {quote(packed[0])}{others} is in a bundle, where other "
+            "programs do not find it",
+            hint="Unpack the bundle, and load its cell.json with its folder 'packages' "
+            "among the folders.",
+        )
     if not moved:
         return cell
     (before, after), *_ = moved.items()
@@ -84,6 +98,40 @@ def with_moved_meshes(
         return msgspec.structs.replace(mesh, file=changed)
 
     return _replaced(cell, renamed)
+
+
+def report_left_meshes(
+    cell: Workcell, name: str, folder: str, meshes: MeshFiles, report: Report
+) -> None:
+    """Warn of references that lead to other files, or none, from another folder.
+
+    Args:
+        cell: With references as they stay.
+        name: Of the file that is written.
+        folder: Of that file.
+        meshes: What finds the files now.
+        report: Gets the warning, with the bundle that has the files.
+    """
+    there = meshes.from_folder(folder or ".")
+    left = {
+        reference: path
+        for reference in sorted({split_reference(m.file)[0] for m in _meshes(cell)})
+        if (path := meshes.located(reference)) is not None
+        and there.located(reference) != path
+    }
+    if not left:
+        return
+    first, path = next(iter(left.items()))
+    others = f" and {len(left) - 1} more" if len(left) > 1 else ""
+    bundle = f"{name.removesuffix('.cell.json')}.cell.zip"
+    report.warning(
+        NOWHERE,
+        "reference-missing",
+        f"the file of mesh {quote(first)}{others} will not be found from the folder "
+        f"of {quote(name)}",
+        hint=f"Save a bundle, which has the meshes: {bundle}."
+        + (" Or save it in the folder that it is from." if path.is_file() else ""),
+    )
 
 
 def with_meshes_of(
@@ -111,7 +159,9 @@ def with_meshes_of(
     for file in sorted({mesh.file for mesh in _meshes(cell)}):
         path, inside = split_reference(file)
         if not inside and os.path.splitext(path)[1].lower() in endings:
-            continue
+            found = meshes.located(path)
+            if found is None or found.is_file():  # and not in a bundle
+                continue
         try:
             parts = meshes.parts(Mesh(file=file))
         except (FormatError, ModelError):
@@ -130,7 +180,8 @@ def with_meshes_of(
     report.note(
         NOWHERE,
         "shape-replaced",
-        f"{len(made)} meshes of other formats are written as STL into {folder}",
+        f"{len(made)} meshes of other formats, or in a bundle, are written as STL into "
+        f"{folder}",
     )
 
     def replaced(mesh: Mesh) -> Mesh:

@@ -469,21 +469,26 @@ class _Reader:
             bare_loops = tuple(loop for _, loop in mine)
             made, why = _assembled(each, bare_loops)
             if why and each.home:
-                # A keyframe of a simulation leaves gaps; where the file has the bodies,
-                # there are none.
+                # A keyframe of a simulation leaves gaps; that called `start`, or the
+                # bodies as the file has them, may have none.
                 others = [p for p in each.postures if p.name != START]
-                at_start = each.replace(
-                    postures=(*others, starts[each.name]), home=START
-                )
-                again, still = _assembled(at_start, bare_loops)
-                if not still:
-                    self._report.tolerating("home is where the file has them").error(
-                        mine[0][0].element.place,
-                        "bad-loop",
-                        f"the loops of {quote(each.name)} cannot be closed in "
-                        f"{quote(each.home)}: {why}",
-                    )
-                    made, why = again, ""
+                further = {
+                    "home is where the file has them": (*others, starts[each.name])
+                }
+                if len(others) < len(each.postures) and each.home != START:
+                    further = {"home is its posture 'start'": each.postures, **further}
+                for what, postures in further.items():
+                    at_start = each.replace(postures=postures, home=START)
+                    again, still = _assembled(at_start, bare_loops)
+                    if not still:
+                        self._report.tolerating(what).error(
+                            mine[0][0].element.place,
+                            "bad-loop",
+                            f"the loops of {quote(each.name)} cannot be closed in "
+                            f"{quote(each.home)}: {why}",
+                        )
+                        made, why = again, ""
+                        break
             if why:
                 self._report.guessing("it is read as an open tree").error(
                     mine[0][0].element.place,

@@ -8,7 +8,7 @@ that is mounted there. What is fixed to the world itself is `environment`.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -221,7 +221,9 @@ def _groups(
             name = prefix.removesuffix(SEPARATOR) or body.name or f"body{number}"
             if is_single and not prefix and body.parent == 0:
                 name = _name_of(document)
-            group = BodyGroup(names.derive(_plain(name, document)), prefix, [])
+            reserved = {WORLD} if owner[0] is None else {WORLD, ENVIRONMENT}
+            plain = _plain(name, reserved, document)
+            group = BodyGroup(names.derive(plain), prefix, [])
             groups.append(group)
             owner[number] = group
             if body.parent == 0 and not _is_loose(body, joints[number]):
@@ -300,9 +302,9 @@ def _name_of(document: MjcfDocument) -> str:
     return name or os.path.basename(document.path).split(".")[0] or "model"
 
 
-def _plain(name: str, document: MjcfDocument) -> str:
+def _plain(name: str, reserved: Collection[str], document: MjcfDocument) -> str:
     plain = name.replace(SEPARATOR, "_")
-    if plain in (WORLD, ENVIRONMENT):
+    if plain in reserved:
         plain = f"{plain}_robot"
     if plain != name:
         document.report.note(

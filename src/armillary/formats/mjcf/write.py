@@ -36,6 +36,7 @@ from armillary.formats.planar_loops import with_pins
 from armillary.formats.xml import Element, tag, to_text
 from armillary.formats.xml.write import Value
 from armillary.model.collision_pairs import CollisionPairs
+from armillary.model.display import plural
 from armillary.model.joint_dynamics import JointDynamics
 from armillary.model.limits import UNLIMITED, Limits
 from armillary.model.link import Link
@@ -78,7 +79,7 @@ def held_features() -> Held:
         **dict.fromkeys((kind.__name__ for kind in TYPES), ALL),
         "HalfSpace": ALL,
         "ConvexPolyhedron": ALL,
-        "Mesh": "STL, OBJ and MSH",
+        "Mesh": "others than OBJ and MSH as STL",
         "colours": ALL,
         "names of shapes": "that occur once",
         "several manipulators": ALL,
@@ -523,8 +524,8 @@ class _MjcfExport:
             self.report.warning(
                 NOWHERE,
                 "not-kept",
-                f"{lost} pairs of links that share a joint are tested, which MuJoCo "
-                "leaves out",
+                f"that {plural(lost, 'pair')} of links that share a joint may touch is "
+                "not kept; MuJoCo does not test them",
             )
 
     def _report_changes(self) -> None:

@@ -106,15 +106,16 @@ class SectionWriter:
         """Return the tendons and the constraints of closed loops."""
         tendons: list[Element] = []
         constraints: list[Element] = []
-        open_: set[str] = set()
+        written: set[tuple[str, int]] = set()
         lengths = lengths_at_zero(self._cell)
         kept = self._names.kept_elements("tendon")
         names = FreeNames({each.attributes.get("name", "") for each in kept})
         for number, (loop, sites) in enumerate(self._names.loops):
-            owner, joint = self._joint_of(number, loop)
+            owner, place, joint = self._joint_of(number, loop)
             if not self._is_written(loop, joint):
-                open_.add(owner)
-            elif isinstance(loop, Rod):
+                continue
+            written.add((owner, place))
+            if isinstance(loop, Rod):
                 name = names.derive(loop.name or f"rod{number + 1}")
                 added, held = rod_elements(
                     loop, name, (sites[0], sites[1]), joint, lengths[number]
@@ -127,15 +128,18 @@ class SectionWriter:
                 constraints.append(
                     EQUALITIES[kind].write(name=loop.name, site1=one, site2=other)
                 )
-        closed = {each.name for each in self._cell.manipulators} - open_
-        between = self._cell if "" in open_ else self._cell.replace(loops=())
-        report_open_loops(between, self._report, closed=closed)
+        report_open_loops(
+            self._cell,
+            self._report,
+            is_written=lambda owner, place: (owner, place) in written,
+        )
         return tendons, constraints
 
-    def _joint_of(self, number: int, loop: Closure | Rod) -> tuple[str, str]:
-        """Return the manipulator of a loop, empty for the cell, and its own joint.
+    def _joint_of(self, number: int, loop: Closure | Rod) -> tuple[str, int, str]:
+        """Return the manipulator of a loop, its place there, and its own joint.
 
-        The joint has its name in the file, and is empty if there is none there.
+        The manipulator is empty for loops of the cell. The joint has its name in the
+        file, and is empty if there is none there.
         """
         owner = ""
         for each in self._cell.manipulators:
@@ -144,13 +148,13 @@ class SectionWriter:
                 break
             number -= len(each.loops)
         if not loop.joint:
-            return owner, ""
+            return owner, number, ""
         name = f"{owner}/{loop.joint}" if owner else loop.joint
         manipulator, _, coordinate = name.partition("/")
         at = self._cell.index.get(manipulator)
         if at is None or (at, coordinate) not in self._joint_order:
-            return owner, ""
-        return owner, self._names.joint(at, coordinate)
+            return owner, number, ""
+        return owner, number, self._names.joint(at, coordinate)
 
     @staticmethod
     def _is_written(loop: Closure | Rod, joint: str) -> bool:

@@ -21,4 +21,5 @@ FORMAT: Final = Format(
     sniff=lambda data: _MARK.search(data) is not None,
     read=later("native.read", "read"),
     write=later("native.write", "write"),
+    write_files=later("native.write", "write_files"),
 )

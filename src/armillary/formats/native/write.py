@@ -11,8 +11,10 @@ import msgspec
 from msgspec import NODEFAULT, Struct
 
 from armillary.errors import ArmillaryError, quote
+from armillary.forks import IMPORT_LOCK
 from armillary.formats.diagnostic import Place, Report
 from armillary.formats.features import ALL, FEATURES, Held
+from armillary.formats.format import WriteOptions
 from armillary.formats.json import Record, to_text
 from armillary.formats.native.wire import FORMAT_NAME, VERSION, Holds, holds
 from armillary.formats.records import joint_record, pose_record
@@ -20,7 +22,7 @@ from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
 from armillary.model.workcell import Workcell
 
-__all__ = ["held_features", "write"]
+__all__ = ["held_features", "write", "write_files"]
 
 # Cell, manipulators, manipulator, links, link: these are split where they are long.
 DEPTH: Final = 5
@@ -45,6 +47,21 @@ def write(cell: Workcell, report: Report) -> bytes:
     text = to_text(record, depth=DEPTH)
     report.raise_if_errors()
     return text
+
+
+def write_files(
+    cell: Workcell, name: str, options: WriteOptions, report: Report
+) -> dict[str, bytes]:
+    """Return the text of a native file; references to meshes stay as they are."""
+    has_shapes = any(link.visuals or link.collisions for link in cell.links)
+    if has_shapes and options.meshes is not None:
+        with IMPORT_LOCK:
+            from armillary.formats.mesh.files import MeshFiles
+            from armillary.formats.mesh.references import report_left_meshes
+        if isinstance(options.meshes, MeshFiles):
+            folder, meshes = options.folder, options.meshes
+            report_left_meshes(cell, name, folder, meshes, report)
+    return {name: write(cell, report)}
 
 
 class _Writing:

@@ -170,7 +170,11 @@ class _WorkcellWriter:
         report_losses(self._cell, held_features(), self._report)
         for device in self._devices:
             self._add_device(device)
-        report_open_loops(self._cell, self._report, closed=self._closed)
+        report_open_loops(
+            self._cell,
+            self._report,
+            is_written=lambda owner, _: owner in self._closed,
+        )
         for name in list(self._waiting):
             self._declare(name)
         if WORLD_FRAME in self._waiting:

@@ -159,8 +159,11 @@ class _SdfWriter:
         self._outer: list[Element] = []
         report_losses(cell, held_features(), report)
         self._plan = loop_plan(cell)
+        own, between = self._plan.own, bool(self._plan.between)
         report_open_loops(
-            cell, report, closed=self._plan.own, is_closed=bool(self._plan.between)
+            cell,
+            report,
+            is_written=lambda owner, _: owner in own if owner else between,
         )
         self._report_postures()
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from armillary.errors import ModelError
+from armillary.errors import ModelError, quote
 from armillary.formats.diagnostic import Report
 from armillary.formats.format import ReadOptions
 from armillary.formats.names import FreeNames
@@ -42,6 +42,8 @@ ENVIRONMENT: Final = "environment"
 """The manipulator of all that stands still outside of components."""
 STAGE: Final = "stage"
 """The posture in which a stage is placed."""
+PLACED: Final = 1e-6
+"""How exactly a stage says where a joint is [m or rad]: limits are single numbers."""
 END: Final = "armillary:endEffector"
 DRIVE: Final = "usd.drive"
 """The property that keeps the stiffness, damping and target of a drive, in SI units."""
@@ -260,12 +262,12 @@ class _StageReader:
             self._report.error(place, "bad-device", message)
             return None
         if not tree.loops:
-            return made.replace(**_at_home(tree, made.joint_names))
+            return made.replace(**self._at_home(tree, made))
         try:
             return made.replace(
                 links=_with_passive(tree, made.links),
                 loops=tuple(tree.loops),
-                **_at_home(tree, made.joint_names),
+                **self._at_home(tree, made),
             )
         except ModelError as error:
             message = f"{tree.name}: {error}".removesuffix(".")
@@ -359,6 +361,31 @@ class _StageReader:
         is_group = scene.prims[above].type in {"Scope", ""}
         return path if is_group or is_top else above
 
+    def _at_home(self, tree: BodyTree, made: Manipulator) -> dict[str, Any]:
+        """Return the fields of a manipulator that starts where the stage is placed.
+
+        Without a posture joints start at zero, or at the limit nearest to it.
+        """
+        named: dict[str, float] = {}
+        lower, upper = made.limits
+        for joint, low, high in zip(made.joint_names, lower, upper, strict=True):
+            q = tree.positions.get(joint)
+            nearest = 0.0 if tree.loops else min(max(0.0, low), high)
+            if q is None and nearest:
+                self._report.note(
+                    self._scene.at(tree.root),
+                    "home",
+                    f"joint {quote(joint)} is placed at 0, outside of its limits from "
+                    f"{low:.6g} to {high:.6g}; it starts at the nearest one, to which "
+                    "simulators push it",
+                )
+            elif q is not None and abs(q - nearest) > PLACED:
+                named[joint] = q
+        if not named:
+            return {}
+        posture = Posture(name=STAGE, joints=tuple(named), q=tuple(named.values()))
+        return {"postures": (posture,), "home": STAGE}
+
     def _add_component(self, path: str, prims: Sequence[str]) -> None:
         """Add a component that stands still as a manipulator of one link."""
         scene = self._scene
@@ -390,15 +417,6 @@ class _StageReader:
         if len(links) > 1:
             self._made.append(Manipulator(name=name, links=tuple(links)))
             self._mounts.append(Mount(manipulator=name))
-
-
-def _at_home(tree: BodyTree, joints: Sequence[str]) -> dict[str, Any]:
-    """Return the fields of a manipulator that starts where the stage is placed."""
-    named = {name: q for name, q in tree.positions.items() if name in joints}
-    if not named:
-        return {}
-    posture = Posture(name=STAGE, joints=tuple(named), q=tuple(named.values()))
-    return {"postures": (posture,), "home": STAGE}
 
 
 def _with_passive(tree: BodyTree, links: Sequence[Link]) -> tuple[Link, ...]:

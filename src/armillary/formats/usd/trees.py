@@ -25,7 +25,14 @@ from armillary.model.loops.loop import Closure, Rod
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import Vector3, dot, scale
 
-__all__ = ["BodyTree", "TreeBuilder", "groups_of", "is_mount", "with_couplings"]
+__all__ = [
+    "BodyTree",
+    "TreeBuilder",
+    "groups_of",
+    "is_mount",
+    "pivot_name",
+    "with_couplings",
+]
 
 NEAR: Final = 2e-7
 """How far single precision puts a joint from a body's origin that is there [m]."""
@@ -35,6 +42,11 @@ LOOSE: Final = 1e-4
 Up to that, poses of bodies, of double precision, count instead of those of joints.
 """
 ENDS_OF_NAMES: Final = {True: "slide", False: "turn"}
+
+
+def pivot_name(body: str) -> str:
+    """Return the name of the link between a joint and a body beside its axis."""
+    return f"{body}_pivot"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -313,7 +325,7 @@ class TreeBuilder:
 
         pose: Of the body in the outer frame of the joint, beside which it begins.
         """
-        pivot = Link(name=self._names.derive(f"{body.name}_pivot"))
+        pivot = Link(name=self._names.derive(pivot_name(body.name)))
         # A joint without a name has that of its link, which one of the file may have.
         is_taken = any(joint.name == body.name for joint in self._joints)
         name = self._joint_names.derive(f"{body.name}_fixed") if is_taken else ""

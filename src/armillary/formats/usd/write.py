@@ -27,11 +27,12 @@ from armillary.formats.open_loops import report_open_loops
 from armillary.formats.usd.animation import animate, motion_states
 from armillary.formats.usd.read import DRIVE, END, ENVIRONMENT, STAGE
 from armillary.formats.usd.rules import SELF
-from armillary.formats.usd.write_joints import JointWriter
+from armillary.formats.usd.trees import pivot_name
+from armillary.formats.usd.write_joints import JointWriter, can_close
 from armillary.formats.usd.write_rules import stage_rules
 from armillary.formats.usd.write_shapes import DRAWN, ShapeWriter, pxr, set_pose
 from armillary.kinematics.all_frames import poses
-from armillary.kinematics.state import State, home
+from armillary.kinematics.state import home
 from armillary.model.frame import Frame
 from armillary.model.joint_dynamics import JointDynamics
 from armillary.model.joints.fixed import Fixed
@@ -135,34 +136,6 @@ def _stage(cell: Workcell, report: Report, options: WriteOptions) -> Any:
     return _StageWriter(cell, report, options).stage()
 
 
-def placed_state(cell: Workcell) -> State:
-    """Return the state in which a stage is placed.
-
-    Joints are at zero, but for those of manipulators that have a home, and of cells
-    with loops.
-    """
-    start = home(cell)
-    if cell.passive_names or cell.loop_system.count != len(cell.joint_names):
-        return start
-    kept = {
-        f"{each.name}/{joint}"
-        for each in cell.manipulators
-        for posture in each.postures
-        for joint in posture.joints
-        if posture.name == each.home
-    }
-    names = [
-        f"{each.name}/{joint}"
-        for each in cell.manipulators
-        for joint in each.joint_names
-    ]
-    q = [
-        float(value) if name in kept else 0.0
-        for name, value in zip(names, start.q, strict=True)
-    ]
-    return State(q=q).bound(cell)  # type: ignore[arg-type]
-
-
 class _StageWriter:
     """Makes the stage of a cell."""
 
@@ -170,7 +143,7 @@ class _StageWriter:
         self._cell = cell
         self._report = report
         self._options = options
-        self._state = placed_state(cell)
+        self._state = home(cell)
         self._poses: Mapping[str, Any] = poses(cell, self._state)
         self._stage = pxr("Usd").Stage.CreateInMemory()
         self._geom = pxr("UsdGeom")
@@ -231,8 +204,14 @@ class _StageWriter:
             for noted in each.properties:
                 if noted.name != DRIVE:
                     report.unsupported.add("a property")
-        closed = [each.name for each in cell.manipulators if each.loops]
-        report_open_loops(cell, report, closed=closed)
+        report_open_loops(
+            cell,
+            report,
+            is_written=lambda owner, place: (
+                bool(owner)
+                and can_close(cell.manipulators[cell.index[owner]].loops[place])
+            ),
+        )
 
     # Names
 
@@ -292,6 +271,16 @@ class _StageWriter:
                 self._physics.ArticulationRootAPI.Apply(prim)
         still = self._stands_still(manipulator)
         self._pivots[manipulator.name] = pivots = self._pivots_of(manipulator)
+        lost = [
+            name
+            for name, body in pivots.items()
+            if not name.startswith(pivot_name(body.name))
+        ]
+        if lost:
+            self._report.unsupported.add(
+                "the name of a link that is nothing but the end of a joint",
+                count=len(lost),
+            )
         for k in manipulator.order:
             link = manipulator.links[k]
             if link.name in pivots:
@@ -406,7 +395,7 @@ class _StageWriter:
         for link in moved:
             if link.coupling is not None:
                 self._follow(manipulator, link)
-        for loop in manipulator.loops:
+        for loop in filter(can_close, manipulator.loops):
             self._close(manipulator, loop, above)
 
     def _link(self, manipulator: Manipulator, name: str) -> str:
@@ -473,12 +462,7 @@ class _StageWriter:
             pose = link.primary.inverse() @ at.pose
             frames.append(IDENTITY if is_frame else pose)
         path = self._path(above, loop.name or f"{loop.a}_{loop.b}")
-        is_made = self._joint_writer.close(
-            loop, path, (ends[0], ends[1]), (frames[0], frames[1])
-        )
-        if not is_made:
-            self._report.unsupported.add("a rod that telescopes")
-            return
+        self._joint_writer.close(loop, path, (ends[0], ends[1]), (frames[0], frames[1]))
         self._keep_name(self._stage.GetPrimAtPath(path), loop.name)
 
     # Collisions

@@ -17,7 +17,7 @@ from armillary.model.shapes.segment import facing
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import Vector3
 
-__all__ = ["JointWriter", "axis_turn"]
+__all__ = ["JointWriter", "axis_turn", "can_close"]
 
 LETTERS: Final = "xyz"
 STRAIGHT: Final = {
@@ -49,6 +49,11 @@ def axis_turn(axis: Vector3) -> tuple[str, Pose]:
     if is_near and near in STRAIGHT:
         return STRAIGHT[near]
     return "Z", facing(axis)
+
+
+def can_close(loop: Closure | Rod) -> bool:
+    """Return whether a joint of USD closes a loop: all but rods that telescope."""
+    return not (isinstance(loop, Rod) and loop.by)
 
 
 class JointWriter:
@@ -210,18 +215,15 @@ class JointWriter:
         path: str,
         ends: tuple[str, str],
         frames: tuple[Pose, Pose],
-    ) -> bool:
-        """Add the joint that closes a loop; return whether USD has one."""
+    ) -> None:
+        """Add the joint that closes a loop, which `can_close`."""
         if isinstance(loop, Rod):
-            if loop.by:
-                return False
             joint = self.define("DistanceJoint", path, ends, frames)
             joint.CreateMinDistanceAttr(loop.length)
             joint.CreateMaxDistanceAttr(loop.length)
         else:
             joint = self._closing(loop, path, ends, frames)
         joint.CreateExcludeFromArticulationAttr(True)
-        return True
 
     def _closing(
         self, loop: Closure, path: str, ends: tuple[str, str], frames: tuple[Pose, Pose]
