@@ -173,6 +173,7 @@ def loaded(
         from armillary.kernel import draft
 
     kept = draft.load(key)
+    is_found = kept is not None
     if kept is None:
         with IMPORT_LOCK:
             from armillary.kernel.jit import to_object  # imports LLVM
@@ -189,7 +190,7 @@ def loaded(
             disk_cache.store(key, made)
             return Code(made, target)
     code = Code(kept, target, is_replaceable=True)
-    draft.improve(key, code, target)
+    draft.improve(key, code, target, to_the_end=is_found)
     return code
 
 

@@ -28,11 +28,11 @@ def with_contraction_decided(text: str) -> str:
     A product that is used once, by a marked sum or difference, is computed with it by
     `fmuladd`: rounded once on machines with such an instruction.
     """
-    parts = text.split("\ndefine ")
     needed = dict[str, str]()
-    parts[1:] = [_decided(part, needed) for part in parts[1:]]
+    # Names of values are those of a function.
+    functions = [_decided(part, needed) for part in text.split("\ndefine ")]
     missing = (line for line in needed.values() if line not in text)
-    return "\n".join([*missing, "\ndefine ".join(parts)])
+    return "\n".join([*missing, "\ndefine ".join(functions)])
 
 
 def _decided(function: str, needed: dict[str, str]) -> str:
@@ -89,7 +89,9 @@ def _fused(
             negated, x = x, f"{name}.n"
     lines = [f"  {name}.n = fneg {kind} {negated}"] if negated else []
     full = _intrinsic(kind)
-    lines.append(f"  {name} = call {kind} {full}({kind} {x}, {kind} {y}, {kind} {rest})")
+    lines.append(
+        f"  {name} = call {kind} {full}({kind} {x}, {kind} {y}, {kind} {rest})"
+    )
     return lines
 
 

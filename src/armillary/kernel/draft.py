@@ -7,8 +7,9 @@ makes the code proper, stores it under the same key and removes the draft; then 
 this process lead to it, too. Both give the same bits: what is rounded is decided in
 the text (`contraction.py`), and LLVM may not change it.
 
-That process ends with the one that started it; what it has not finished, the next
-process that loads the draft has made. Of several at a time one compiles, and the others
+That process ends with the one that started it, if that has made the draft. A process
+that found it in the cache follows one that was too short; what that starts goes on to
+the end, at most some seconds longer. Of several at a time one compiles, and the others
 find what it has stored. A thread in place of it would hold LLVM's lock for seconds,
 for which other compilation and forks would wait, and LLVM may not run while a process
 ends. Drafts are made where sections are placed without LLVM, and where `sys.executable`
@@ -94,7 +95,7 @@ def make(
     Raises:
         KernelError: LLVM refuses the text, which is a fault of ours.
     """
-    if not _is_possible():
+    if not _is_possible() or not _can_store():
         return None
     with IMPORT_LOCK:
         from armillary.kernel.jit import to_object  # imports LLVM
@@ -105,10 +106,20 @@ def make(
     return code if _kept(key) else None
 
 
-def improve(key: str, code: Code, target: Target) -> None:
-    """Have the code proper made in another process, and replace the draft by it."""
+def improve(key: str, code: Code, target: Target, *, to_the_end: bool) -> None:
+    """Have the code proper made in another process, and replace the draft by it.
+
+    Where the cache cannot be written, the draft stays.
+
+    to_the_end: Whether that process goes on when this one has ended.
+    """
+    if not _can_store():
+        return
     thread = threading.Thread(
-        target=_improve, args=(key, code, target), name="armillary-draft", daemon=True
+        target=_improve,
+        args=(key, code, target, to_the_end),
+        name="armillary-draft",
+        daemon=True,
     )
     # A thread or a process that cannot be started, say because this one ends, is no
     # error: the draft stays in use.
@@ -123,16 +134,18 @@ def wait() -> None:
         thread.join()
 
 
-def _improve(key: str, code: Code, target: Target) -> None:
+def _improve(key: str, code: Code, target: Target, to_the_end: bool) -> None:
     path = [os.path.abspath(each) for each in sys.path]
     run = (
         f"import sys; sys.path[:] = {path!r}; "
-        f"from armillary.kernel.draft import main; main({key!r})"
+        "from armillary.kernel.draft import main; "
+        f"main({key!r}, to_the_end={to_the_end})"
     )
     try:
         process = subprocess.Popen(
             [sys.executable, "-I", "-c", run],
-            stdin=subprocess.PIPE,  # until this process ends
+            # A pipe is closed when this process ends, however it does.
+            stdin=subprocess.DEVNULL if to_the_end else subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C is not for it
@@ -140,17 +153,21 @@ def _improve(key: str, code: Code, target: Target) -> None:
     except (OSError, RuntimeError):
         return
     process.wait()
-    assert process.stdin is not None
-    process.stdin.close()
+    if process.stdin is not None:
+        process.stdin.close()
     proper = disk_cache.load(key)
     if proper is not None:
         with contextlib.suppress(KernelError):  # of a system that refuses memory
             code.replace(Code(proper, target))
 
 
-def main(key: str) -> None:
-    """Make the code proper of the draft kept under `key`; ends when stdin does."""
-    threading.Thread(target=_end_with_stdin, daemon=True).start()
+def main(key: str, *, to_the_end: bool) -> None:
+    """Make the code proper of the draft kept under `key`.
+
+    to_the_end: Whether it goes on when stdin ends.
+    """
+    if not to_the_end:
+        threading.Thread(target=_end_with_stdin, daemon=True).start()
     os.nice(NICENESS)
     with _alone():
         finish(key)
@@ -204,6 +221,11 @@ def _kept(key: str) -> Draft | None:
         return msgspec.msgpack.decode(content, type=Draft)
     except msgspec.DecodeError:
         return None
+
+
+def _can_store() -> bool:
+    folder = disk_cache.folder()
+    return folder is not None and os.access(folder, os.W_OK)
 
 
 def _is_possible() -> bool:
