@@ -115,15 +115,29 @@ def improve(key: str, code: Code, target: Target, *, to_the_end: bool) -> None:
     """
     if not _can_store():
         return
-    thread = threading.Thread(
-        target=_improve,
-        args=(key, code, target, to_the_end),
-        name="armillary-draft",
-        daemon=True,
+    path = [os.path.abspath(each) for each in sys.path]
+    run = (
+        f"import sys; sys.path[:] = {path!r}; "
+        "from armillary.kernel.draft import main; "
+        f"main({key!r}, to_the_end={to_the_end})"
     )
-    # A thread or a process that cannot be started, say because this one ends, is no
+    # A process or a thread that cannot be started, say because this process ends, is no
     # error: the draft stays in use.
-    with contextlib.suppress(RuntimeError):
+    with contextlib.suppress(OSError, RuntimeError):
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-c", run],
+            # A pipe is closed when this process ends, however it does.
+            stdin=subprocess.DEVNULL if to_the_end else subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is not for it
+        )
+        thread = threading.Thread(
+            target=_replace_after,
+            args=(process, key, code, target),
+            name="armillary-draft",
+            daemon=True,
+        )
         thread.start()
         _improving[:] = [*(each for each in _improving if each.is_alive()), thread]
 
@@ -134,24 +148,10 @@ def wait() -> None:
         thread.join()
 
 
-def _improve(key: str, code: Code, target: Target, to_the_end: bool) -> None:
-    path = [os.path.abspath(each) for each in sys.path]
-    run = (
-        f"import sys; sys.path[:] = {path!r}; "
-        "from armillary.kernel.draft import main; "
-        f"main({key!r}, to_the_end={to_the_end})"
-    )
-    try:
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-c", run],
-            # A pipe is closed when this process ends, however it does.
-            stdin=subprocess.DEVNULL if to_the_end else subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is not for it
-        )
-    except (OSError, RuntimeError):
-        return
+def _replace_after(
+    process: subprocess.Popen[bytes], key: str, code: Code, target: Target
+) -> None:
+    """Wait for a process, and lead the calls of a draft to what it has stored."""
     process.wait()
     if process.stdin is not None:
         process.stdin.close()
