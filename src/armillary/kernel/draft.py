@@ -1,7 +1,7 @@
 """Long code twice: quickly, for the first answer, and well, by a process beside.
 
 LLVM's time is spent on register allocation and scheduling. Without these, long code is
-there in a fifth of the time and runs two to three times as long: a draft. The cache
+there in a fifth of the time and takes 1.2 to 1.6 times as long: a draft. The cache
 keeps it with the text that it is made of. Whoever loads a draft starts a process that
 makes the code proper, stores it under the same key and removes the draft; then calls in
 this process lead to it, too. Both give the same bits: what is rounded is decided in
