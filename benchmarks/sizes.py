@@ -255,7 +255,7 @@ def controller_figures(
         try:
             step = make()
             first = time.process_time() - start
-            draft.wait()  # steps are those of code that is no draft
+            draft.wait()  # further steps run the code proper
         except arm.errors.ModelError as error:
             reason, _, _ = str(error).partition(";")
             yield Figure(f"{name}, controller", "", "", "", f"refused: {reason}", False)
