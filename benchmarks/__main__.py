@@ -97,6 +97,9 @@ def measure(name: str) -> None:
     from benchmarks.measure import Figure, table
 
     os.environ.setdefault("ARMILLARY_THREADS", "1")
+    # Drafts are for first answers, of which some figures are; others are of the code
+    # that users have in the long run.
+    os.environ.setdefault("ARMILLARY_BACKGROUND", "off")
     logging.getLogger("armillary").setLevel(logging.ERROR)  # robots' files have doubts
     target = host()
     print(f"{platform.machine()} {target.cpu}, {target.vector_bits}-bit vectors, load")

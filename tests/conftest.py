@@ -118,6 +118,7 @@ def cache(pytestconfig: pytest.Config) -> Iterator[Path]:
     is_optimised = pytestconfig.getoption("optimise")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ARMILLARY_CONFIG", "off")  # the user's own allows no plug-in here
+        patch.setenv("ARMILLARY_BACKGROUND", "off")  # tests compile all that they start
         if not is_optimised:
             for choice in ("-fast-isel=false", "-global-isel=false"):
                 llvmlite.binding.set_option("", choice)  # others round otherwise

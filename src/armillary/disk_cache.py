@@ -43,10 +43,12 @@ if TYPE_CHECKING:
 __all__ = [
     "ARRAYS",
     "CODE",
+    "DRAFTS",
     "FORMULAS",
     "cached_arrays",
     "folder",
     "load",
+    "remove",
     "source_digest",
     "store",
 ]
@@ -54,6 +56,7 @@ __all__ = [
 Array = npt.NDArray[Any]
 
 CODE: Final = ".o"
+DRAFTS: Final = ".draft"
 ARRAYS: Final = ".arrays"
 FORMULAS: Final = ".formulas"
 """Endings of the names of files."""
@@ -275,6 +278,14 @@ def store(key: str, content: bytes, ending: str = CODE) -> None:
         _prune(place)
 
 
+def remove(key: str, ending: str) -> None:
+    """Remove what is stored under `key`, if anything is."""
+    place = _trusted_folder()
+    if place is not None:
+        with contextlib.suppress(OSError):
+            _entry(place, key, ending).unlink()
+
+
 def _entry(place: Path, key: str, ending: str) -> Path:
     return place / f"{key}{ending}"
 
@@ -340,7 +351,7 @@ def _files(place: Path) -> list[tuple[float, int, Path]]:
         for entry in os.scandir(place):
             with contextlib.suppress(OSError):  # another process removed it
                 status = entry.stat(follow_symlinks=False)
-                is_ours = entry.name.endswith((CODE, ARRAYS, FORMULAS)) or (
+                is_ours = entry.name.endswith((CODE, DRAFTS, ARRAYS, FORMULAS)) or (
                     entry.name.startswith(UNFINISHED)
                 )
                 if is_ours and stat.S_ISREG(status.st_mode):

@@ -221,3 +221,31 @@ def test_without_a_cache_llvm_is_asked(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("ARMILLARY_CACHE", "off")
     assert disk_cache.folder() is None
     assert machines._host.__wrapped__() == processor.this_machine()
+
+
+def test_code_is_replaced_where_it_is():
+    def of(number: float, name: str = "run") -> Code:
+        text = TEXT.replace("1.0e+01", f"{number:e}").replace("@run", f"@{name}")
+        made = jit.to_object(text, host(), 2)
+        return Code(made, host(), is_replaceable=True)
+
+    code, other = of(10.0), of(20.0)
+    address = code.address("run")
+    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+    function, x, y = run(address), np.array([3.0]), np.zeros(1)
+
+    def result() -> float:
+        function(y.ctypes.data, x.ctypes.data, 8)
+        return float(y[0])
+
+    assert result() == 11.5
+    assert code.replace(other)
+    del other
+    gc.collect()
+    assert code.address("run") == address
+    assert result() == 21.5
+    with pytest.raises(KernelError, match="has no function 'run'"):
+        code.replace(of(30.0, "walk"))
+    assert result() == 21.5
+    fixed = Code(jit.to_object(TEXT, host(), 2), host())
+    assert not fixed.replace(code)

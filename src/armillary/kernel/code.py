@@ -34,6 +34,10 @@ ABSOLUTE_64: Final = 1
 UNDEFINED: Final = 0
 GLOBAL_FUNCTION: Final = 1 << 4 | 2
 
+# movabs rax, slot; jmp [rax]; rax holds no argument. Padded to 16 bytes.
+JUMP: Final = struct.Struct("<2sQ2s4s")
+TO_SLOT, THROUGH_IT, TRAPS = b"\x48\xb8", b"\xff\x20", b"\xcc" * 4
+
 FILE_HEADER: Final = struct.Struct("<16x2H20xQ12x2H")
 RELOCATION: Final = np.dtype(
     [("offset", "<i8"), ("type", "<u4"), ("symbol", "<u4"), ("addend", "<i8")]
@@ -87,13 +91,19 @@ class Code:
 
     __slots__ = ("_loaded",)
 
-    def __init__(self, code: bytes, target: Target) -> None:
+    def __init__(
+        self, code: bytes, target: Target, *, is_replaceable: bool = False
+    ) -> None:
         """Load the bytes of an object file.
+
+        is_replaceable: Whether `replace` may be called. Functions then have addresses
+            that lead to the code by one jump, where sections are placed here.
 
         Raises:
             KernelError: It cannot be loaded.
         """
         address_of: Callable[[str], int | None]
+        loaded: object
         placed = _placed(code) if sys.platform == "linux" else None
         if placed is None:
             with IMPORT_LOCK:
@@ -103,6 +113,9 @@ class Code:
             address_of = loaded.get_function_address
         else:
             loaded, functions = placed
+            if is_replaceable:
+                loaded = _Jumps(loaded, functions)
+                functions = loaded.functions
             address_of = functions.get
         # An array hides the memory from the garbage collector, which would unload the
         # code of a forgotten kernel before finalizers that may still call it.
@@ -119,6 +132,62 @@ class Code:
         if not address:
             raise KernelError(f"Compiled code has no function '{name}'.")
         return address
+
+    def replace(self, other: Code) -> bool:
+        """Let all calls from now on run other code; return whether they do.
+
+        Addresses stay valid. Calls that are running end in the code that they began in,
+        which stays in memory.
+
+        other: Code with the same functions.
+        """
+        jumps: object = self._loaded[0]
+        if not isinstance(jumps, _Jumps):
+            return False  # placed by LLVM
+        jumps.lead_to(other)
+        return True
+
+
+class _Jumps:
+    """Functions of one jump each, to an address in memory that may change.
+
+    Attributes:
+        functions: Where each of them is, by its name.
+    """
+
+    def __init__(self, loaded: object, functions: dict[str, int]) -> None:
+        self._leads_to = loaded, np.array(list(functions.values()), np.int64)
+        self._newer: list[Code] = []
+        slots: int = self._leads_to[1].ctypes.data
+        room = mmap.mmap(
+            -1,
+            max(1, len(functions)) * JUMP.size,
+            mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS,
+        )
+        base = ctypes.addressof(ctypes.c_char.from_buffer(room))
+        for k in range(len(functions)):
+            JUMP.pack_into(
+                room, k * JUMP.size, TO_SLOT, slots + 8 * k, THROUGH_IT, TRAPS
+            )
+        _make_executable(base, len(room))
+        self._room = room
+        self.functions = {
+            name: base + k * JUMP.size for k, name in enumerate(functions)
+        }
+
+    def lead_to(self, code: Code) -> None:
+        """Lead to the functions of other code.
+
+        Raises:
+            KernelError: It lacks one of them.
+        """
+        addresses = [code.address(name) for name in self.functions]
+        self._newer.append(code)
+        # A word that is aligned is written at once: a jump finds the old or the new
+        # address. Each is right.
+        slots = self._leads_to[1]
+        for k, address in enumerate(addresses):
+            slots[k] = address
 
 
 def _placed(code: bytes) -> tuple[mmap.mmap, dict[str, int]] | None:

@@ -159,6 +159,8 @@ def loaded(
 ) -> Code:
     """Return the code kept under `key`, or made of `text` where none can be loaded.
 
+    Of long code that may be a draft, see `draft.py`.
+
     level, variables: As for `to_object`.
     """
     # Code that cannot be loaded, say that of another LLVM under the same key, is made
@@ -168,11 +170,28 @@ def loaded(
         with contextlib.suppress(KernelError):  # made anew below
             return Code(stored, target)
     with IMPORT_LOCK:
-        from armillary.kernel.jit import to_object  # imports LLVM
+        from armillary.kernel import draft
 
-    made = to_object(text(), target, level, variables=variables)
-    disk_cache.store(key, made)
-    return Code(made, target)
+    kept = draft.load(key)
+    is_found = kept is not None
+    if kept is None:
+        with IMPORT_LOCK:
+            from armillary.kernel.jit import to_object  # imports LLVM
+
+        whole = text()
+        if level and draft.is_long(whole):
+            with IMPORT_LOCK:
+                from armillary.kernel.contraction import with_contraction_decided
+
+            whole = with_contraction_decided(whole)
+            kept = draft.make(key, whole, target, level, variables=variables)
+        if kept is None:
+            made = to_object(whole, target, level, variables=variables)
+            disk_cache.store(key, made)
+            return Code(made, target)
+    code = Code(kept, target, is_replaceable=True)
+    draft.improve(key, code, target, to_the_end=is_found)
+    return code
 
 
 def with_small_buffers(program: Program | Pipeline, real: Type) -> Type:
