@@ -64,11 +64,11 @@ class BroadPhase(msgspec.Struct, frozen=True, eq=False):
         Returns:
             Positions of the pairs, sorted, shape (p,).
         """
-        X = np.ascontiguousarray(X, np.float64)
+        # They are kept here as long as the code reads them.
+        poses, around = np.ascontiguousarray(X), np.ascontiguousarray(centres)
         rows = np.ascontiguousarray(rows, np.int64)
-        centres = np.ascontiguousarray(centres, np.float64)
         count, least, (run, _) = len(rows), max(within, 0.0), _near_spheres()
-        arrays = X, rows, centres, self.radii, self.tested
+        arrays = poses, rows, around, self.radii, self.tested
         points = np.empty((4, count + 7))
 
         def written(room: int) -> tuple[int, Indices]:
