@@ -161,8 +161,10 @@ def test_late_starts_end_where_their_error_is_still(table: SeedTable, count: int
     search, problems = Search(step, _guard(), SCALES), np.full((count, 3), 5.0)
     options = {"patient_after": 0, "starts": 1, "patient_steps": 20}
     steps = [
-        search(problems, _plan(table, still=still, steps=least, **options)).endings
-        for still, least in ((0.0, 2), (1e-3, 2), (1e-3, 15))
+        search(
+            problems, _plan(table, patient_change=change, steps=least, **options)
+        ).endings
+        for change, least in ((0.0, 2), (1e-3, 2), (1e-3, 15))
     ]
     assert [(each[:, 0] == UNSOLVED).all() for each in steps] == [True] * 3
     never, soon, late = (each[:, 1].tolist() for each in steps)
