@@ -87,8 +87,8 @@ class SearchOptions:
         stale_floor: Errors below this may fall slowly.
         patient_after: Number of starts after which those that are slow go on.
         patient_steps: Maximum number of iterations from those.
-        patient_change: The part of their error by which it changes at least in an iteration; if
-            less, they are given up after `steps`.
+        patient_change: The part of their error by which it changes at least in an
+            iteration; if less, they are given up after `steps`.
         starts: Maximum number of starts for a problem.
         table_starts: How many of them come from the table of known answers.
     """
