@@ -147,6 +147,32 @@ def test_what_has_no_answer_ends_with_the_nearest(
     assert found.errors[:, 0] == pytest.approx(left, rel=1e-9)
 
 
+@pytest.mark.parametrize("count", [1, 6])
+def test_late_starts_end_where_their_error_is_still(table: SeedTable, count: int):
+    """Its least error is 1, which it comes nearer by a quarter in each step."""
+
+    def to_the_middle(x: Any, middle: Any) -> Any:
+        new = [0.5 * (u + c) for u, c in zip(x, middle, strict=True)]
+        off = [u - c for u, c in zip(x, middle, strict=True)]
+        return new, [1.0 + sum((d * d for d in off), 0.0)]
+
+    ports = {"x": (3,), "middle": (3,)}
+    step = trace(to_the_middle, name="still", outputs=("x", "error"), **ports)
+    search, problems = Search(step, _guard(), SCALES), np.full((count, 3), 5.0)
+    options = {"patient_after": 0, "starts": 1, "patient_steps": 20}
+    steps = [
+        search(
+            problems, _plan(table, patient_change=change, steps=least, **options)
+        ).endings
+        for change, least in ((0.0, 2), (1e-3, 2), (1e-3, 15))
+    ]
+    assert [(each[:, 0] == UNSOLVED).all() for each in steps] == [True] * 3
+    never, soon, late = (each[:, 1].tolist() for each in steps)
+    assert never == [20] * count
+    assert late == [15] * count
+    assert all(2 < k < 15 for k in soon)
+
+
 def test_the_first_start_is_the_given_one(search: Search, table: SeedTable):
     problems = _problems(20)
     roots = np.sqrt(problems)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -17,8 +17,7 @@ Indices = npt.NDArray[np.int64]
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class Contact:
+class Contact(msgspec.Struct, frozen=True, eq=False):
     """Two links, and where they are nearest or overlap; arrays are read-only.
 
     Attributes:
@@ -48,26 +47,21 @@ def contacts_of(tables: CheckTables, links: Indices, numbers: Array) -> list[Con
         links: The pairs of links, positions in `tables.tested`, shape (p,).
         numbers: What `CONTACT` says of each, shape (p, 11).
     """
-    # Results are read-only, and so are parts of them.
-    order = np.argsort(numbers[:, 0], kind="stable")
-    numbers = numbers[order]
-    numbers.flags.writeable = False
-    distances: list[float] = numbers[:, 0].tolist()
+    if len(links) > 1:
+        order = np.argsort(numbers[:, 0], kind="stable")
+        links, numbers = links[order], numbers[order]
+    else:
+        numbers = numbers.copy()
+    numbers.flags.writeable = False  # and so are parts of it
     points, normals = numbers[:, 2:8].reshape(-1, 2, 3), numbers[:, 8:]
     # Names of shapes tell those of one link apart.
     names, shapes = tables.tested.links, tables.pairs.shapes
-    sides: list[list[int]] = tables.tested.indices[links[order]].tolist()
-    nearest = tables.pairs.pairs[numbers[:, 1].astype(np.int64)]
-    pairs: list[list[int]] = nearest.tolist()
-    return [
-        Contact(
-            (names[i], names[j]),
-            distance,
-            point,
-            normal,
-            (shapes[a].shape.name, shapes[b].shape.name),
-        )
-        for (i, j), distance, point, normal, (a, b) in zip(
-            sides, distances, points, normals, pairs, strict=True
-        )
-    ]
+    sides, pairs = tables.tested.indices, tables.pairs.pairs
+    contacts: list[Contact] = []
+    for k, (pair, row) in enumerate(zip(links.tolist(), numbers.tolist(), strict=True)):
+        side: list[int] = sides[pair].tolist()
+        shape: list[int] = pairs[int(row[1])].tolist()
+        linked = names[side[0]], names[side[1]]
+        both = shapes[shape[0]].shape.name, shapes[shape[1]].shape.name
+        contacts.append(Contact(linked, row[0], points[k], normals[k], both))
+    return contacts

@@ -16,7 +16,7 @@ from armillary.collision.check_tables import CheckTables
 from armillary.collision.distance.pair import Distance, distance
 from armillary.collision.distance.pair_kernel import Asked, ValueAsked
 from armillary.collision.exact import ExactMeshes
-from armillary.collision.shape_pairs import LinkShape, Placed, centre_kernel
+from armillary.collision.shape_pairs import LinkShape, Placed
 from armillary.collision.tested_shapes import tables_of, tables_of_shapes
 from armillary.kernel.pipeline_kernel import Callees
 from armillary.kinematics.moving_links import (
@@ -273,8 +273,7 @@ class PlacedPairs(msgspec.Struct, frozen=True, eq=False, dict=True):
         Returns:
             Positions in `tables.tested`, sorted, shape (p,).
         """
-        rows, centres = self._around
-        return self._broad_phase.near(centre_kernel()(X[rows], centres), within)
+        return self._broad_phase.near(X, *self._around, within)
 
     @cached_property
     def _broad_phase(self) -> BroadPhase:

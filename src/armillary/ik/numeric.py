@@ -7,8 +7,8 @@ lanes work on one target each and take the next when they are done:
                |scales (target - pose)|, then random positions
     iterate    q' = step(q), until all squared errors are within the tolerance
     restart    from the next start, after `steps` steps, or when the error no longer
-               falls by `stale_factor`; after `patient_after` starts none is given up
-               early
+               falls by `stale_factor`; after `patient_after` starts only when the
+               error hardly changes any more
 
 so an answer depends on its target alone, not on the batch. What a search misses gets
 its reason in this order (`_settle`):
@@ -487,6 +487,8 @@ class NumericSearch:
         plan = self._plan(query, BEYOND, limited=False)
         beyond = search(np.ascontiguousarray(rows[left]), plan)
         left, q = left[_solved(beyond)], beyond.unknowns[_solved(beyond)]
+        if not left.size:
+            return
         reasons[left] = LIMITS
         seeds = nearest_turns(q, q, limits, self.problem.turning)
         seeds = self.problem.within(seeds)

@@ -85,8 +85,10 @@ class SearchOptions:
             too slowly.
         stale_factor: The error over that of the iteration before, above which it does.
         stale_floor: Errors below this may fall slowly.
-        patient_after: Number of starts after which none is given up early.
+        patient_after: Number of starts after which those that are slow go on.
         patient_steps: Maximum number of iterations from those.
+        patient_change: The part of their error by which it changes at least in an
+            iteration; if less, they are given up after `steps`.
         starts: Maximum number of starts for a problem.
         table_starts: How many of them come from the table of known answers.
     """
@@ -97,6 +99,7 @@ class SearchOptions:
     stale_floor: float = 1e-6
     patient_after: int = 32
     patient_steps: int = 40
+    patient_change: float = 1e-3
     starts: int = 200
     table_starts: int = 24
 
@@ -159,7 +162,10 @@ def make_plan(
     """
     entries = (table.features, table.starts, table.offsets, table.grid)
     placing = (table.columns, table.factors, table.axes)
-    reals = np.array([search_options.stale_factor, search_options.stale_floor])
+    options = search_options
+    reals = np.array(
+        [options.stale_factor, options.stale_floor, options.patient_change]
+    )
     ranges = (tolerances, lower, upper - lower)
     shared = np.zeros(1) if constants is None else constants
     # In the order of the fields of `search_layout.PLAN`.

@@ -338,7 +338,8 @@ class _SearchLoop:
         last = state.load(s, "last_error")
         state.store(error.get(), s, "last_error")
         staleness = PLAN.load(plan, "staleness")
-        factor, floor = (f.load(F64, staleness, k).splat(w) for k in range(2))
+        numbers = (f.load(F64, staleness, k).splat(w) for k in range(3))
+        factor, floor, still = numbers
         patient = state.load(s, "tries") > wide("patient_after")
         is_old = age >= patient.select(wide("patient_steps"), wide("max_steps"))
         # Slow: the error fell by less than the factor asks. A start near an answer, or
@@ -346,6 +347,9 @@ class _SearchLoop:
         is_slow = error.get().exceeds_or_nan(factor * last)
         is_far = error.get().exceeds_or_nan(floor)
         is_stale = (age >= wide("stale_from")) & is_slow & is_far & ~patient
+        # Next to a least error that is not 0 nothing is to be waited for.
+        is_still = abs(last - error.get()) <= still * last
+        is_stale |= (age >= wide("max_steps")) & is_still & is_far & patient
         stops = is_stale | is_old | error.get().is_nan() | good.get() | late.splat(w)
         return good.get(), (stops & works.differs(0)).mask()
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from armillary.kernel.c_source import c_source
 from armillary.kernel.jit import to_assembly, to_object
 from armillary.kernel.object_file import archive, for_any_float_abi
+from armillary.kernel.stack_use import stack_use
 from armillary.kernel.standalone import (
     StandaloneFunction,
     software_fma,
@@ -59,6 +61,12 @@ def code_files(
     if platform.is_gpu:
         text = to_assembly(module, platform.machine, LEVEL, variables=True)
         return {f"{name}.ptx": f"{_of_threads(signatures)}{text}".encode()}, signatures
+    # Where stacks are small, too little memory would be told by nothing.
+    used = stack_use(module)
+    signatures = [
+        replace(each, stack=max(used[key] for key in each.prototypes()))
+        for each in signatures
+    ]
     code = to_object(module, platform.machine, LEVEL, variables=True)
     if "eabi" in platform.machine.triple:
         code = for_any_float_abi(code)

@@ -32,6 +32,7 @@ class Signature:
         outputs: The results.
         names: The names of the parameters, inputs first.
         real: The type of numbers in C.
+        stack: About how many bytes of the stack it takes, 0 if that is not known.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Signature:
     outputs: tuple[Port, ...]
     names: tuple[str, ...]
     real: str
+    stack: int = 0
 
     @classmethod
     def of(
@@ -93,6 +95,8 @@ class Signature:
             shape = " x ".join(map(str, port.shape)) or "one number"
             meaning = self.asked.meaning(port)
             lines.append(f"  {own}: {shape}{f': {meaning}' if meaning else ''}")
+        if self.stack:
+            lines.append(f"It takes about {-(-self.stack // 1024)} KiB of the stack.")
         return lines
 
 
