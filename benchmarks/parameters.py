@@ -146,7 +146,8 @@ def of_intervals(cell: Cell) -> Figure:
         decided = found.identifiable
         off = (found.values - truth)[decided]
         covariance = found.covariance[np.ix_(decided, decided)]
-        joint += off @ np.linalg.solve(covariance, off) < chi2.ppf(0.95, len(off))
+        distance = float(off @ np.linalg.solve(covariance, off))
+        joint += distance < float(chi2.ppf(0.95, len(off)))
         single += int(np.sum(np.abs(off) < norm.ppf(0.975) * found.std[decided]))
         numbers += len(off)
     return Figure(

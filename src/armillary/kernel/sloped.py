@@ -88,7 +88,7 @@ def torch_constants(
             if elsewhere := {str(x.device) for x in tensors if x.device.type != "cpu"}:
                 raise ShapeError(
                     "Inverse kinematics and distances are computed on the CPU; tensors "
-                    f"on {', '.join(sorted(elsewhere))} were given: move them by .cpu()."
+                    f"on {', '.join(sorted(elsewhere))} were given. Use .cpu()."
                 )
             found = compute(*[x.detach().numpy() for x in tensors])
             # What is computed may be read-only, or share memory that changes.
