@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import weakref
+from typing import Any
 
 import numpy as np
 import pytest
@@ -63,7 +64,7 @@ def test_what_a_state_binds_stays(cell: arm.Cell):
 
 def test_questions_of_jax_can_be_hashed_and_referred_to(cell: arm.Cell):
     """JAX keeps what it has compiled under weak references to them."""
-    fk = cell.fk("tool0")
+    fk: Any = cell.fk("tool0")
     question = Derivative(fk, "vjp", (0,))
     assert weakref.ref(question)() is question
     assert hash(question) == hash(Derivative(fk, "vjp", (0,)))
