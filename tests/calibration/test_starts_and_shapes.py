@@ -290,3 +290,28 @@ def test_a_start_among_all_numbers_of_joints_and_outliers():
     whole, rows = found.doubts
     assert "so rows are wrong" in whole
     assert "row 7, 31, 40 fits far worse" in rows
+
+
+@pytest.mark.parametrize("loss", ["soft_l1", "huber", "cauchy"])
+@pytest.mark.parametrize("wrong", [0, 24])
+def test_robust_losses_from_starts_that_are_far_in_deviations(
+    lab: Cell, loss: str, wrong: int
+) -> None:
+    """A start in closed form is millimetres off, which is many times the noise."""
+    joints = [f"ur5e/{each}.{field}" for each in ("elbow", "wrist_1") for field in "ad"]
+    unknown = [f"tool0.{axis}" for axis in "xyz"]
+    names = list(lab.parameters([*joints, *unknown, "tracker.mount"]))
+    fk = lab.fk("tool0", relative_to="eye", parameters=names)
+    rng = np.random.default_rng(2)
+    p = np.array(list(lab.parameters(names).values()))
+    p[:4] += rng.normal(0.0, 2e-3, 4)
+    p[4:] = *rng.uniform(-0.2, 0.2, 3), *anywhere(rng)
+    Q = configurations(60)
+    x = fk(Q, p)[:, :3, 3] + rng.normal(0.0, 1e-4, (60, 3))
+    x[:wrong] += rng.normal(0.0, 0.5, (wrong, 3))
+    measured = Positions("tool0", Q, x, sigma=1e-4, relative_to="eye")
+    found = arm.calibrate(lab, measured, names, loss=loss)
+    assert found.success
+    again = configurations(50, 7)
+    made = found.cell.fk("tool0", relative_to="eye")(again)[:, :3, 3]
+    np.testing.assert_allclose(made, fk(again, p)[:, :3, 3], atol=5e-4)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pickle
+import weakref
+from typing import Any
 
 import numpy as np
 import pytest
 
 import armillary as arm
 from armillary.errors import KernelError, UnknownName
+from armillary.kernel.derivatives import Derivative
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +60,15 @@ def test_what_a_state_binds_stays(cell: arm.Cell):
     found = fk.vjp()(q[3:], weights)
     whole = cell.fk("tool0").vjp()(q, weights)
     np.testing.assert_allclose(found, whole[3:], atol=1e-13)
+
+
+def test_questions_of_jax_can_be_hashed_and_referred_to(cell: arm.Cell):
+    """JAX keeps what it has compiled under weak references to them."""
+    fk: Any = cell.fk("tool0")
+    question = Derivative(fk, "vjp", (0,))
+    assert weakref.ref(question)() is question
+    assert hash(question) == hash(Derivative(fk, "vjp", (0,)))
+    assert question == Derivative(fk, "vjp", (0,)) != Derivative(fk)
 
 
 def test_clear_errors(cell: arm.Cell):

@@ -246,6 +246,15 @@ def test_answers_of_inverse_kinematics() -> None:
         np.testing.assert_allclose(slopes, J, atol=1e-9)
     with pytest.raises(ShapeError, match="float64"):
         ik(X.astype(np.float32))
+    with pytest.raises(ShapeError, match=r"needs the shape \(..., 4, 4\)"):
+        ik(X[..., :3])
+    with pytest.raises(ShapeError, match=r"\(3,\) and \(2,\), do not fit"):
+        ik(X, Q[:2])
+    far = X.copy()
+    far[1, 0, 3], far[2] = 99.0, np.nan
+    answers = np.asarray(ik(far, Q))
+    np.testing.assert_allclose(answers[0], Q[0], atol=1e-9)
+    assert np.isnan(answers[1:]).all()
 
 
 def test_distances() -> None:

@@ -264,3 +264,12 @@ def test_answers_of_closed_loops() -> None:
     (answer @ torch.from_numpy(w)).backward()
     found = np.sum(target.grad.numpy() * fk.jvp()(q, v))
     assert found == pytest.approx(v @ w, rel=1e-8)
+    # Neither a target out of reach nor one without numbers stops the others.
+    rows = np.repeat(target.detach().numpy()[np.newaxis], 3, axis=0)
+    rows[1, 2, 3], rows[2] = 9.0, np.nan
+    targets = torch.from_numpy(rows).requires_grad_()
+    answers = cell.ik("tool").torch()(targets, q)
+    (answers @ torch.from_numpy(w)).sum().backward()
+    np.testing.assert_allclose(targets.grad[0], target.grad, atol=1e-9)
+    assert torch.isnan(answers[1:]).all()
+    assert torch.isnan(targets.grad[1:, :3]).all()

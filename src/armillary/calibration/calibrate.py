@@ -38,6 +38,15 @@ Truths = npt.NDArray[np.bool_]
 TOLERANCE: Final = 1e-12
 """Relative changes of parameters, or of the sum of squares, that end the search."""
 
+ROUGHLY: Final = 1e-4
+"""The same for searches that others follow."""
+
+FAR: Final = 2.0
+"""By how much a residual is above the median to be that of an outlier, at first."""
+
+NEARER: Final = 3.0
+"""By how much less that is in each further search, at least."""
+
 LOSSES: Final[Mapping[str, Callable[[Array], Array]]] = MappingProxyType(
     {
         "linear": np.ones_like,
@@ -129,18 +138,8 @@ def calibrate(
     problem.rescale(guess)
     scale = problem.scale[free]
     ends = (lower - start)[free] / scale, (upper - start)[free] / scale
-    solved = _least_squares()(
-        problem.residuals,
-        _inside((guess - start)[free] / scale, *ends),
-        jac=problem.rates,
-        bounds=ends,
-        loss=loss,
-        x_scale=1.0,
-        xtol=TOLERANCE,
-        ftol=TOLERANCE,
-        gtol=TOLERANCE,
-        max_nfev=most_steps,
-    )
+    x = _inside((guess - start)[free] / scale, *ends)
+    solved, steps = _searched(problem, x, ends, loss, most_steps)
     p = problem.values(solved.x)
     if bodies:
         p = problem.consistent(p, bodies, (lower, upper), loss)
@@ -158,7 +157,7 @@ def calibrate(
         before=before,
         success=bool(solved.success),
         message=str(solved.message),
-        steps=int(solved.nfev),
+        steps=steps,
         again=partial(
             calibrate,
             cell,
@@ -169,6 +168,43 @@ def calibrate(
             most_steps=most_steps,
         ),
     )
+
+
+def _searched(
+    problem: _Problem, x: Array, ends: tuple[Array, Array], loss: str, most_steps: int
+) -> tuple[Any, int]:
+    """Return what SciPy finds from x, and how many steps it took.
+
+    Losses that outliers count less for hardly pull at what is many standard deviations
+    away, as all rows are at a start that is not good, and have minima of their own
+    there. So what counts as far away is first what is far among the residuals, and less
+    with each search, until it is a standard deviation.
+    """
+    least_squares = _least_squares()
+    far, steps = 1.0, 0
+    if loss != "linear":
+        far = max(1.0, FAR * float(np.median(np.abs(problem.residuals(x)))))
+    while True:
+        tolerance = TOLERANCE if far == 1.0 else ROUGHLY
+        solved = least_squares(
+            problem.residuals,
+            x,
+            jac=problem.rates,
+            bounds=ends,
+            loss=loss,
+            f_scale=far,
+            x_scale=1.0,
+            xtol=tolerance,
+            ftol=tolerance,
+            gtol=tolerance,
+            max_nfev=max(1, most_steps - steps),
+        )
+        steps += int(solved.nfev)
+        if far == 1.0 or steps >= most_steps:
+            return solved, steps
+        x = solved.x
+        typical = float(np.median(np.abs(problem.residuals(x))))
+        far = max(1.0, min(far / NEARER, FAR * typical))
 
 
 def _inside(x: Array, low: Array, high: Array) -> Array:

@@ -7,7 +7,7 @@ an answer that is itself constant: its value changes nothing but rounding errors
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -56,9 +56,11 @@ class _Answers(NamedTuple):
         count = q.shape[-1]
         X, at = targets[..., np.newaxis, :, :], np.nan_to_num(q)[..., np.newaxis, :]
         J: Any = self.rates(at, X, np.eye(count))
-        inverse: Array = np.asarray(
-            np.linalg.pinv(np.swapaxes(J, -1, -2), rcond=SINGULAR), np.float64
-        )
+        slopes = np.swapaxes(np.asarray(J, np.float64), -1, -2)
+        # Loops may not close at 0, where joints without an answer are put.
+        is_known = np.isfinite(slopes).all((-2, -1)) & np.isfinite(q).all(-1)
+        inverse = np.full(np.swapaxes(slopes, -1, -2).shape, np.nan)
+        inverse[is_known] = np.linalg.pinv(slopes[is_known], rcond=SINGULAR)
         return q, inverse
 
 
@@ -84,6 +86,32 @@ def _opened(
     return _Answers(solver, error.jvp(["q"])), function
 
 
+def _batch(shapes: Sequence[tuple[int, ...]], count: int) -> tuple[int, ...]:
+    """Return the batch of a target and, if given, of `near` with so many joints.
+
+    Raises:
+        ShapeError: They have other shapes, or do not fit each other.
+    """
+    batches: list[tuple[int, ...]] = []
+    ends = {"target": (4, 4), "near": (count,)}
+    for (name, own), shape in zip(ends.items(), shapes, strict=False):
+        batch, end = shape[: -len(own)], shape[-len(own) :]
+        if end != own:
+            listed = ", ".join(map(str, ("...", *own)))
+            raise ShapeError(
+                f"'{name}' needs the shape ({listed}); an array of shape {shape} was "
+                "given."
+            )
+        batches.append(batch)
+    try:
+        return np.broadcast_shapes(*batches)
+    except ValueError:
+        raise ShapeError(
+            f"The batches of target and near, {batches[0]} and {batches[1]}, do not "
+            "fit each other."
+        ) from None
+
+
 def torch_function(solver: Solver, problem: IKProblem) -> Callable[..., Any]:
     """Return answers as a function of tensors; see `InverseKinematics.torch`."""
     answers, error = _opened(solver, problem, "torch")
@@ -91,8 +119,13 @@ def torch_function(solver: Solver, problem: IKProblem) -> Callable[..., Any]:
     constants = torch_constants(answers, [2, 1])
 
     def ik(target: Any, near: Any = None) -> Any:
-        given = [x.detach() for x in (target, near) if x is not None]
-        q, inverse = constants(*given)
+        given = [
+            x if torch.is_tensor(x) else torch.tensor(x, dtype=torch.float64)
+            for x in (target, near)
+            if x is not None
+        ]
+        target = given[0]
+        q, inverse = constants(*[x.detach() for x in given])
         return q - (inverse @ error(q, target)[..., None])[..., 0]
 
     return torch.compiler.disable(ik)
@@ -113,10 +146,7 @@ def jax_function(solver: Solver, problem: IKProblem) -> Callable[..., Any]:
         given = [jnp.asarray(x) for x in (target, near) if x is not None]
         if any(x.dtype != np.float64 for x in given):
             raise ShapeError(f"Inverse kinematics computes in float64. {FIX}")
-        ranks = (2, 1)[: len(given)]
-        batch = jnp.broadcast_shapes(
-            *(x.shape[: x.ndim - rank] for x, rank in zip(given, ranks, strict=True))
-        )
+        batch = _batch([x.shape for x in given], count)
         shape = partial(jax.ShapeDtypeStruct, dtype=np.float64)
         q, inverse = jax.pure_callback(
             host,

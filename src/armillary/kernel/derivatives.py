@@ -148,7 +148,7 @@ def _derived(program: Program, mode: str, inputs: tuple[int, ...]) -> Program:
     return TRANSFORMED[mode](program, inputs)
 
 
-class Derivative(msgspec.Struct, frozen=True, dict=True):
+class Derivative(msgspec.Struct, frozen=True, dict=True, weakref=True):
     """A kernel, or a derivative of it that is linear in its last arguments.
 
     Attributes:

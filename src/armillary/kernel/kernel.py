@@ -91,7 +91,11 @@ class Kernel:
         program = self._native.program
         if isinstance(program, Program):
             return program
-        raise KernelError(f"'{program.name}' is a pipeline of several programs.")
+        raise KernelError(
+            f"'{program.name}' is a pipeline of several programs, as where loops are "
+            "closed, and no function of its results can become a part of it: write a "
+            "loss in JAX or torch, with jax() or torch() of this kernel."
+        )
 
     @property
     def computation(self) -> Computation:

@@ -85,6 +85,11 @@ def torch_constants(
 
         @staticmethod
         def forward(*tensors: Any) -> tuple[Any, ...]:
+            if elsewhere := {str(x.device) for x in tensors if x.device.type != "cpu"}:
+                raise ShapeError(
+                    "Inverse kinematics and distances are computed on the CPU; tensors "
+                    f"on {', '.join(sorted(elsewhere))} were given. Use .cpu()."
+                )
             found = compute(*[x.detach().numpy() for x in tensors])
             # What is computed may be read-only, or share memory that changes.
             return tuple(torch.from_numpy(np.array(each)) for each in found)

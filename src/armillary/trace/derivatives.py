@@ -108,6 +108,8 @@ def composed(
         several = results if len(program.outputs) > 1 else [results]
         return function(*several, *values[count:])
 
+    # Errors name the place of the function, not of this one.
+    setattr(of_inputs, "__wrapped__", function)  # noqa: B010
     named: dict[str, Any] = {f"input{k}": port.shape for k, port in enumerate(ports)}
     made = trace(of_inputs, name=f"a function of {program.name}", **named)
     return replace(made, inputs=ports)
