@@ -28,6 +28,7 @@ from armillary.ik.problem import IKProblem
 from armillary.ik.query import TOLERANCE
 from armillary.ik.search_step import (
     ROW_ERROR,
+    all_met,
     check_program,
     largest_errors,
     row_ends,
@@ -154,13 +155,6 @@ def _chosen(near: Vector, start: Vector, is_near: Number) -> Any:
     return q, 1.0
 
 
-def _is_met(errors: Vector, allowed: Vector) -> Any:
-    is_met: Any = True
-    for error, most in zip(errors, allowed, strict=True):
-        is_met = is_met & (error <= most)
-    return is_met
-
-
 def _chosen_program(n: int, going: str) -> Program:
     shapes: dict[str, tuple[int, ...]] = {"near": (n,), "start": (n,), "is_near": ()}
     return trace(_chosen, name="ik_start", outputs=("q", going), **shapes)
@@ -173,7 +167,7 @@ def _attempt(problem: IKProblem) -> Attempt:
     allowed[: 2 * len(problem.goals)] *= TIGHTER**2
 
     def judged(missed: Vector, allowed: Vector) -> Any:
-        found = select(_is_met(missed, allowed), 1.0, 0.0)
+        found = select(all_met(missed, allowed), 1.0, 0.0)
         return found, 1.0 - found, 1.0 - found, missed[:MISSED]
 
     # The step says what its q misses, and gives the next one.
@@ -213,7 +207,7 @@ def _closed_attempt(problem: IKProblem) -> Attempt:
         return found, is_open, list(q), errors, [*q, *assembly], left, left
 
     def going(missed: Vector, allowed: Vector) -> Number:
-        return select(_is_met(missed, allowed), 0.0, 1.0)
+        return select(all_met(missed, allowed), 0.0, 1.0)
 
     def taken(answered: Vector, going: Number, left: Number) -> Any:
         # What does not end gives way to the next start.

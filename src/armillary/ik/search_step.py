@@ -313,6 +313,14 @@ def largest_errors(tolerance: Tolerance, goals: int) -> Array:
     return np.array([distance**2, math.sin(min(angle, 1.5)) ** 2] * goals)
 
 
+def all_met(errors: Vector, allowed: Vector) -> Any:
+    """Return whether no traced error is more than is allowed; NaN is."""
+    is_met: Any = True
+    for error, most in zip(errors, allowed, strict=True):
+        is_met = is_met & (error <= most)
+    return is_met
+
+
 def residual_of_errors(errors: Array) -> Array:
     """Return distance [m] and angle [rad] of the worst goal, shape (count, 2)."""
     distance: Array = np.sqrt(errors[:, 0::2].max(axis=1))
