@@ -41,6 +41,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from armillary.forks import IMPORT_LOCK
 from armillary.ik.problem import Goal, IKProblem
 from armillary.ik.query import Tolerance
 from armillary.ik.targets import POSE_SIZE, pose_at
@@ -343,7 +344,10 @@ def _of_loops(
     Their size counts 4 more for each block that is not on the branch, as far as the
     sign of its determinant tells.
     """
-    from armillary.kinematics.closing.stages import block_programs  # for loops alone
+    with IMPORT_LOCK:
+        from armillary.kinematics.closing.stages import (
+            block_programs,  # for loops alone
+        )
 
     system = tree.cell.loop_system
     errors: list[Number] = []
