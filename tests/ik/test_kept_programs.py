@@ -78,7 +78,7 @@ def test_any_other_number_is_another_key():
     assert len({known, *others}) == 1 + len(others)
 
 
-def test_families_are_told_apart_by_name():
+def test_no_two_families_have_the_same_name():
     fewer = [family for families in recognise.FEWER for family in families]
     families = {
         id(family): family.name

@@ -16,7 +16,7 @@ CLOCK = re.compile(
 # Files whose clocks bound no work: how often the clock stands there, and for what.
 WAITS = {
     "cli/test_sweep.py": (2, "waits for another process"),
-    "test_disk_cache.py": (1, "sets the age of a file"),
+    "test_disk_cache.py": (2, "sets the age of a file"),
     "kernel/test_search.py": (2, "a deadline is not over before its time"),
     "sweeps/test_interrupted.py": (2, "waits for another process"),
     "people.py": (2, "waits for a browser"),
