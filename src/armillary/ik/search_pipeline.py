@@ -186,7 +186,11 @@ def _attempt(problem: IKProblem) -> Attempt:
 
 
 def _closed_attempt(problem: IKProblem) -> Attempt:
-    """Return the same where loops are closed: rounds of closing and searching."""
+    """Return the same where loops are closed: rounds of closing and searching.
+
+    In each round `left`, loops are closed at `q`: `passive`. Where `checked` says that
+    q is no answer, the step searches `unknowns`, q and passive joints, from there.
+    """
     cell, selection = problem.tree.cell, problem.selection
     n, m = len(problem.joints), len(selection.passive)
     constants, allowed = step_constants(problem)
@@ -206,52 +210,34 @@ def _closed_attempt(problem: IKProblem) -> Attempt:
         is_open = select(found > 0.0, 0.0, 1.0)
         return found, is_open, list(q), errors, [*q, *assembly], left, left
 
-    def going(missed: Vector, allowed: Vector) -> Number:
-        return select(all_met(missed, allowed), 0.0, 1.0)
-
     def taken(answered: Vector, going: Number, left: Number) -> Any:
         # What does not end gives way to the next start.
         return answered[:n], select(going > 0.0, 0.0, left)
 
-    step = _renamed(step_program(problem), q="unknowns", errors="missed")
-    size = allowed.shape
-    search = While(
-        "going",
-        (
-            trace(list, name="ik_kept", outputs=("answered",), unknowns=(n + m,)),
-            step,
-            trace(
-                going,
-                name="ik_going",
-                outputs=("going",),
-                missed=size,
-                allowed=size,
-            ),
-        ),
-        STEPS,
+    judge = trace(
+        judged,
+        name="ik_judge",
+        outputs=("found", "open", "answer", "errors", "unknowns", "left", "going"),
+        q=(n,),
+        passive=(m,),
+        checked=(MISSED + 1,),
+        left=(),
+    )
+    take = trace(
+        taken,
+        name="ik_taken",
+        outputs=("q", "left"),
+        answered=(n + m,),
+        going=(),
+        left=(),
     )
     rounds = (
         *passive_stages(cell, selection),
         _renamed(check_program(problem), allowed="tolerated"),
-        trace(
-            judged,
-            name="ik_judge",
-            outputs=("found", "open", "answer", "errors", "unknowns", "left", "going"),
-            q=(n,),
-            passive=(m,),
-            checked=(MISSED + 1,),
-            left=(),
-        ),
+        judge,
         trace(list, name="ik_begun", outputs=("answered",), unknowns=(n + m,)),
-        search,
-        trace(
-            taken,
-            name="ik_taken",
-            outputs=("q", "left"),
-            answered=(n + m,),
-            going=(),
-            left=(),
-        ),
+        _closed_search(problem, n + m, allowed.shape),
+        take,
     )
     stages = (
         _chosen_program(n, "going"),
@@ -267,6 +253,26 @@ def _closed_attempt(problem: IKProblem) -> Attempt:
         "ends": np.array(problem.passive_limits),
     }
     return stages, passive_tables(cell, selection), bound
+
+
+def _closed_search(problem: IKProblem, count: int, errors: tuple[int, ...]) -> While:
+    """Return the steps of a round: from `unknowns` to `answered`.
+
+    Args:
+        problem: The goals, and the joints.
+        count: How many unknowns there are.
+        errors: The shape of the errors of a step.
+    """
+
+    def going(missed: Vector, allowed: Vector) -> Number:
+        return select(all_met(missed, allowed), 0.0, 1.0)
+
+    kept = trace(list, name="ik_kept", outputs=("answered",), unknowns=(count,))
+    step = _renamed(step_program(problem), q="unknowns", errors="missed")
+    judge = trace(
+        going, name="ik_going", outputs=("going",), missed=errors, allowed=errors
+    )
+    return While("going", (kept, step, judge), STEPS)
 
 
 def _renamed(program: Program, **names: str) -> Program:
