@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from armillary.collision.motion import MotionReason
 from armillary.collision.motion_stages import NEARLY, SHORTEST
-from armillary.collision.spans import (
+from armillary.collision.pair_spans import (
     PairsCheck,
     PairSpans,
     approach_speeds,
