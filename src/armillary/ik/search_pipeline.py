@@ -188,8 +188,9 @@ def _attempt(problem: IKProblem) -> Attempt:
 def _closed_attempt(problem: IKProblem) -> Attempt:
     """Return the same where loops are closed: rounds of closing and searching.
 
-    In each round `left`, loops are closed at `q`: `passive`. Where `checked` says that
-    q is no answer, the step searches `unknowns`, q and passive joints, from there.
+    `left` counts rounds. In each, loops are closed at `q`, which gives `passive`. Where
+    `checked` says that q does not reach the goals, the step searches from there, for q
+    and passive joints together: `unknowns`.
     """
     cell, selection = problem.tree.cell, problem.selection
     n, m = len(problem.joints), len(selection.passive)
