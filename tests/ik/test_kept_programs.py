@@ -78,7 +78,7 @@ def test_any_other_number_is_another_key():
     assert len({known, *others}) == 1 + len(others)
 
 
-def test_names_distinguish_families():
+def test_no_two_families_have_the_same_name():
     fewer = [family for families in recognise.FEWER for family in families]
     families = {
         id(family): family.name

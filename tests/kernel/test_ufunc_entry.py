@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from armillary.kernel import compile
-from armillary.kernel.ufunc_entry import STREAM_FROM
+from armillary.kernel.buffers import STREAM_FROM
 from armillary.trace import trace
 
 SIZE = 42

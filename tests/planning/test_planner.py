@@ -13,7 +13,7 @@ import pytest
 
 import armillary as arm
 from armillary.errors import ModelError, ShapeError, StateError, UnknownName
-from armillary.planning.edges import EdgeTests, columns_in_python
+from armillary.planning.edges import EdgeTests, check_in_python
 from armillary.planning.loop import (
     LoopGround,
     LoopKind,
@@ -604,7 +604,7 @@ def test_a_check_in_python_is_asked_by_the_same_loop():
         asked.append(len(Q))
         return planner.check(Q)
 
-    columns = columns_in_python(check, 4)
+    columns = check_in_python(check, 4)
     lower, upper = among_balls().limits
     tests = EdgeTests(columns, columns, None)
     space = Space(lower, upper, np.ones(4), among_balls().limit_rows)

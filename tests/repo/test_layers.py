@@ -91,6 +91,26 @@ def imported_names(source: str, path: Path) -> Iterator[tuple[str, int]]:
                 yield name, node.lineno
 
 
+def unlocked(path: Path) -> Iterator[str]:
+    """The imports of ours inside functions of a module that no lock is held for."""
+
+    def visit(node: ast.AST, *, inside: bool, locked: bool) -> Iterator[str]:
+        inside |= isinstance(node, ast.FunctionDef)
+        if isinstance(node, ast.With):
+            held = ast.unparse(node.items[0])
+            locked |= held in {"IMPORT_LOCK", "forks.IMPORT_LOCK", "_import_lock()"}
+        is_ours = isinstance(node, ast.ImportFrom) and (
+            (node.module or "").partition(".")[0] == "armillary"
+        )
+        if is_ours and inside and not locked:
+            yield f"{path}: {ast.unparse(node)}"
+        for child in ast.iter_child_nodes(node):
+            yield from visit(child, inside=inside, locked=locked)
+
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return visit(tree, inside=False, locked=False)
+
+
 def nearest(name: str, known: dict[str, Path]) -> str | None:
     """The module that an imported name belongs to, if it is one of ours."""
     while name:
@@ -233,3 +253,14 @@ def example(folder: Path, texts: dict[str, str]) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(texts.get(name, ""))
     return package
+
+
+@pytest.mark.parametrize("room", sorted({layer for row in LAYERS for layer in row}))
+def test_imports_inside_functions_hold_the_lock_of_imports(room: str):
+    """A fork would copy the lock of a module that another thread imports."""
+    # A verb of the command line has its process for itself.
+    if room in {"cli", "forks"}:
+        return
+    paths = [*PACKAGE.glob(f"{room}.py"), *(PACKAGE / room).rglob("*.py")]
+    assert paths
+    assert [each for path in paths for each in unlocked(path)] == []

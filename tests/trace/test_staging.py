@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 from armillary.kernel.references import vectorize
 from armillary.trace import Program, trace
 from armillary.trace.functions import atan2, cos, maximum, select, sin, sqrt
-from armillary.trace.staging import staged
+from armillary.trace.staging import SharedProgram, StagedProgram, staged
 
 
 def chain(u: Any, p: Any, w: Any) -> Any:
@@ -68,3 +70,16 @@ def test_the_first_stage_has_what_known_inputs_decide():
 def test_what_knows_nothing_stays_whole():
     program = program_of(nothing_known)
     assert staged(program, ["u"], "handed") == [program]
+
+
+def test_programs_that_share_or_are_staged_are_equal_by_what_they_compute():
+    program = program_of(lambda u, p, w: (u[0] * math.nan + p[0], w))
+    first, rest = (program_of(formula) for formula in (chain, nothing_known))
+    staged_one = StagedProgram.of(program, (first, rest))
+    shared = SharedProgram.of(program, {"u"})
+    for each in (program, staged_one, shared):
+        copied = pickle.loads(pickle.dumps(each))
+        assert copied == each and hash(copied) == hash(each)
+    assert staged_one != StagedProgram.of(program, (rest, first))
+    assert shared != SharedProgram.of(program, {"p"})
+    assert len({program, staged_one, shared}) == 3

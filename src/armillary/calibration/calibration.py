@@ -21,6 +21,7 @@ from armillary.calibration.measurement import Measurement, numbers_in_rows
 from armillary.calibration.next_poses import best_rows
 from armillary.cell.cell import Cell
 from armillary.errors import ModelError
+from armillary.forks import IMPORT_LOCK
 from armillary.kernel.arguments import whole_number
 from armillary.model.cell_parameters import named_parameters
 from armillary.model.mount import WORLD
@@ -222,7 +223,8 @@ class Calibration:
             ModelError: Positions do not ascend, there are too many points; or the real
                 frame cannot be where the nominal one is, such as one of five joints.
         """
-        from armillary.calibration.compensation import correction_table
+        with IMPORT_LOCK:
+            from armillary.calibration.compensation import correction_table
 
         return correction_table(
             self.nominal, self.cell, frame, axes, q=q, relative_to=relative_to
@@ -252,7 +254,8 @@ class Calibration:
             ModelError: Values do not ascend, there are too many points, or a robot does
                 not reach one.
         """
-        from armillary.calibration.compensation import target_table
+        with IMPORT_LOCK:
+            from armillary.calibration.compensation import target_table
 
         return target_table(
             self.nominal, self.cell, frame, axes, near=near, relative_to=relative_to
@@ -269,7 +272,8 @@ class Calibration:
             UnknownName: A frame does not exist.
             ModelError: A joint of it does not turn about a line of its own.
         """
-        from armillary.calibration.compensation import dh_table
+        with IMPORT_LOCK:
+            from armillary.calibration.compensation import dh_table
 
         return dh_table(self.cell, frame, relative_to=relative_to)
 
@@ -426,7 +430,8 @@ class Calibration:
             ModelError: Matplotlib is not installed, or does not know the ending.
             OSError: The file cannot be written.
         """
-        from armillary.calibration.plot import plot
+        with IMPORT_LOCK:
+            from armillary.calibration.plot import plot
 
         plot(self, path)
 

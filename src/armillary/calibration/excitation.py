@@ -22,6 +22,7 @@ from armillary.calibration.identifiability import identified
 from armillary.cell.cell import Cell
 from armillary.dynamics.questions import torque_rates
 from armillary.errors import KernelError, ModelError, quote
+from armillary.forks import IMPORT_LOCK
 from armillary.kernel.arguments import positive_number, whole_number
 from armillary.kinematics.state import State, bound_state, home
 from armillary.model.cell_parameters import named_parameters
@@ -119,7 +120,8 @@ def exciting_motion(  # noqa: PLR0913 - options of one question
 
 
 def _check_check(cell: Cell, check: Any) -> None:
-    from armillary.collision.check import CollisionCheck
+    with IMPORT_LOCK:
+        from armillary.collision.check import CollisionCheck
 
     if not isinstance(check, CollisionCheck):
         raise ModelError(

@@ -19,6 +19,7 @@ from armillary.cell.methods import (
     edits,
     edits_with_meshes,
 )
+from armillary.forks import IMPORT_LOCK
 from armillary.kinematics.state import State, bound_state, home
 from armillary.model.coupled_limit import CoupledLimit
 from armillary.model.limit_rows import LimitRows
@@ -191,7 +192,8 @@ class Cell:
             (m.name, self.home.parent(m.name), len(m.links), ", ".join(m.joint_names))
             for m in self.manipulators
         )
-        from armillary.model.display import table
+        with IMPORT_LOCK:
+            from armillary.model.display import table
 
         return table(repr(self), ("manipulator", "on", "links", "joints"), rows)
 
@@ -296,7 +298,8 @@ class Cell:
 
         The base of every other one is fixed: it stays where its mount has it.
         """
-        from armillary.kinematics.frame_tree import movable_bases
+        with IMPORT_LOCK:
+            from armillary.kinematics.frame_tree import movable_bases
 
         return movable_bases(self.workcell)
 
@@ -380,7 +383,8 @@ class Cell:
             ModelError: A bare name is not unique, nothing is asked for, no joint
                 moves a frame, or the check is of another cell or state.
         """
-        from armillary.ik.factory import solver_of  # nobody else pays for it
+        with IMPORT_LOCK:
+            from armillary.ik.factory import solver_of  # nobody else pays for it
 
         return solver_of(
             self.workcell,
@@ -429,7 +433,8 @@ class Cell:
             UnknownName: A frame or joint does not exist.
             ModelError: A bare name is not unique, or nothing is asked for.
         """
-        from armillary.ik.differential import differential_of
+        with IMPORT_LOCK:
+            from armillary.ik.differential import differential_of
 
         names = (frame, relative_to, point, axes)
         return differential_of(

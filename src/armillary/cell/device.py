@@ -26,6 +26,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
 from armillary.errors import ModelError
+from armillary.forks import IMPORT_LOCK
 from armillary.model.end_effectors import end_effectors, last_link
 from armillary.model.group import Group
 from armillary.model.manipulator import Manipulator
@@ -465,7 +466,8 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             ModelError: Nothing is asked for, no joint of it moves a frame, or the check
                 is of another cell or state.
         """
-        from armillary.ik.factory import solver_of  # nobody else pays for it
+        with IMPORT_LOCK:
+            from armillary.ik.factory import solver_of  # nobody else pays for it
 
         return solver_of(
             self.cell,

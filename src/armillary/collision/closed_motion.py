@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from armillary.collision.motion import MotionReason
 from armillary.collision.motion_stages import NEARLY, SHORTEST
-from armillary.collision.spans import (
+from armillary.collision.pair_spans import (
     PairsCheck,
     PairSpans,
     approach_speeds,
@@ -70,6 +70,7 @@ def _are_free(
     check: PairsCheck, Q0: Array, Q1: Array, enough: float
 ) -> npt.NDArray[np.bool_]:
     """Return which motions are proven at once to keep links farther apart, (n,)."""
+    # Motions last from 0 to 1, so that v is the way by which links may come nearer.
     middle = 0.5 * Q0 + 0.5 * Q1
     reach = np.maximum(np.abs(Q1 - middle), np.abs(Q0 - middle))
     given = Stretches(middle, reach, Q1 - Q0, np.zeros_like(middle))
@@ -82,6 +83,11 @@ def _are_free(
 def _motion(
     check: PairsCheck, q0: Array, q1: Array, rounding: float
 ) -> tuple[float, MotionReason]:
+    """Return the same of one motion, q0 + t (q1 - q0) for t in [0, 1].
+
+    Spans that are proven to keep more than `enough` apart are dropped, and so are those
+    behind the first instant that ends it; the others are halved.
+    """
     way = q1 - q0
 
     def at(t: Array) -> Array:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy.typing as npt
 
+from armillary.forks import IMPORT_LOCK
 from armillary.kinematics.kernels import Joints
 from armillary.kinematics.state import State
 from armillary.model.workcell import Workcell
@@ -87,8 +88,9 @@ def controller(  # noqa: PLR0913
         StateError: The state is not one of this cell.
         NotCompiled: A script that cannot be compiled moves links.
     """
-    from armillary.control.controller import controller_of
-    from armillary.control.options import ControllerOptions
+    with IMPORT_LOCK:
+        from armillary.control.controller import controller_of
+        from armillary.control.options import ControllerOptions
 
     options = ControllerOptions(
         limits, velocity, acceleration, torque, conflict, rate, approach, damping

@@ -34,10 +34,10 @@ def later(module: str, name: str) -> Callable[..., Any]:
         name: Of the function.
     """
 
-    def function(*args: Any) -> Any:
+    def function(*args: Any, **options: Any) -> Any:
         with IMPORT_LOCK:
             loaded = import_module(f"armillary.formats.{module}")
-        return getattr(loaded, name)(*args)
+        return getattr(loaded, name)(*args, **options)
 
     return function
 

@@ -111,7 +111,8 @@ def joint_type(offer: Offer) -> type[Joint]:
     Raises:
         PluginError: It cannot be imported, or is not that joint type.
     """
-    from armillary.plugins import load
+    with IMPORT_LOCK:
+        from armillary.plugins import load
 
     kind = load(offer)
     if not (isinstance(kind, type) and issubclass(kind, Joint)):

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from armillary.errors import JointError, ModelError, quote, suggestion
+from armillary.forks import IMPORT_LOCK
 from armillary.formats.json import Record
 from armillary.limits import PARAMETER_DEPTH
 from armillary.model.joint import Joint
@@ -117,7 +118,8 @@ def _script(tag: str) -> type[Joint] | None:
     """
     if tag != SCRIPT:
         return None
-    from armillary.scripts.mechanism import Script
+    with IMPORT_LOCK:
+        from armillary.scripts.mechanism import Script
 
     return Script
 

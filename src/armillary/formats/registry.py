@@ -178,7 +178,8 @@ def load(  # noqa: PLR0913
             raise fault(name, "bad-model", str(error).removesuffix(".")) from error
     report.raise_if_errors()
     if srdf is not None:
-        from armillary.formats.srdf.read import read_onto
+        with IMPORT_LOCK:
+            from armillary.formats.srdf.read import read_onto
 
         companion = os.fspath(srdf)
         cell = read_onto(cell, read_bytes(companion), companion, report)
@@ -231,7 +232,8 @@ def _with_self(
             rules = rules.without_self(name).exclude(links, links)
         return cell.replace(rules=rules)
     if is_wanted is None:
-        from armillary.formats.srdf.beside import srdf_beside
+        with IMPORT_LOCK:
+            from armillary.formats.srdf.beside import srdf_beside
 
         beside = srdf_beside(path, robots[0])
         hint = f"{beside} lies beside it: load with srdf={beside!r}." if beside else ""
@@ -312,11 +314,13 @@ def save(
     held = _motions_for(chosen, motions, own_motions or {}, rate, report)
     options = WriteOptions(meshes=meshes, motions=held, rate=rate, folder=folder)
     if chosen.refers_to_meshes and isinstance(meshes, MeshFiles):
-        from armillary.formats.mesh.references import with_moved_meshes
+        with IMPORT_LOCK:
+            from armillary.formats.mesh.references import with_moved_meshes
 
         cell = with_moved_meshes(cell, folder, meshes, report, has_packages=True)
     if chosen.names_pairs:
-        from armillary.collision.pairs import with_home_pairs
+        with IMPORT_LOCK:
+            from armillary.collision.pairs import with_home_pairs
 
         cell = with_home_pairs(cell, meshes)
     if chosen.write_files is not None:
@@ -352,7 +356,8 @@ def write(
     chosen = _named(format)
     report = Report()
     if chosen.names_pairs:
-        from armillary.collision.pairs import with_home_pairs
+        with IMPORT_LOCK:
+            from armillary.collision.pairs import with_home_pairs
 
         cell = with_home_pairs(cell, meshes)
     with collector_paused():

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from armillary.errors import unknown
+from armillary.forks import IMPORT_LOCK
 from armillary.ik.avoidance import Avoidance, Check
 from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.ik.mechanism_form import mechanism_form
@@ -101,7 +102,8 @@ def _other_branch(state: State) -> Branch | None:
     branch = branch_of(state)
     if branch is None:
         return None
-    from armillary.kinematics.closing.branch import home_branch
+    with IMPORT_LOCK:
+        from armillary.kinematics.closing.branch import home_branch
 
     return None if branch is home_branch(state.cell) else branch
 

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import KernelError, ShapeError
+from armillary.forks import IMPORT_LOCK
 from armillary.ik.problem import IKProblem
 from armillary.ik.solution import Solution
 from armillary.kernel.sloped import imported, torch_constants
@@ -134,7 +135,8 @@ def torch_function(solver: Solver, problem: IKProblem) -> Callable[..., Any]:
 def jax_function(solver: Solver, problem: IKProblem) -> Callable[..., Any]:
     """Return answers as a function of JAX arrays; see `InverseKinematics.jax`."""
     answers, error = _opened(solver, problem, "jax")
-    from armillary.kernel.jax_function import FIX
+    with IMPORT_LOCK:
+        from armillary.kernel.jax_function import FIX
 
     jax = imported("jax")
     jnp, count = jax.numpy, len(problem.joints)

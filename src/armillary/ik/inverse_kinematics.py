@@ -221,7 +221,8 @@ class InverseKinematics:
         Raises:
             KernelError: JAX is not installed, or a goal is not one full pose.
         """
-        from armillary.ik.implicit import jax_function
+        with IMPORT_LOCK:
+            from armillary.ik.implicit import jax_function
 
         return jax_function(self, self._problem)
 
@@ -233,7 +234,8 @@ class InverseKinematics:
         Raises:
             KernelError: As of `jax`, of torch.
         """
-        from armillary.ik.implicit import torch_function
+        with IMPORT_LOCK:
+            from armillary.ik.implicit import torch_function
 
         return torch_function(self, self._problem)
 

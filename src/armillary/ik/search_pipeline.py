@@ -27,6 +27,7 @@ from armillary.ik.problem import IKProblem
 from armillary.ik.query import TOLERANCE
 from armillary.ik.search_step import (
     ROW_ERROR,
+    all_met,
     check_program,
     largest_errors,
     row_ends,
@@ -153,13 +154,6 @@ def _chosen(near: Vector, start: Vector, is_near: Number) -> Any:
     return q, 1.0
 
 
-def _is_met(errors: Vector, allowed: Vector) -> Any:
-    is_met: Any = True
-    for error, most in zip(errors, allowed, strict=True):
-        is_met = is_met & (error <= most)
-    return is_met
-
-
 def _chosen_program(n: int, going: str) -> Program:
     shapes: dict[str, tuple[int, ...]] = {"near": (n,), "start": (n,), "is_near": ()}
     return trace(_chosen, name="ik_start", outputs=("q", going), **shapes)
@@ -172,7 +166,7 @@ def _attempt(problem: IKProblem) -> Attempt:
     allowed[: 2 * len(problem.goals)] *= TIGHTER**2
 
     def judged(missed: Vector, allowed: Vector) -> Any:
-        found = select(_is_met(missed, allowed), 1.0, 0.0)
+        found = select(all_met(missed, allowed), 1.0, 0.0)
         return found, 1.0 - found, 1.0 - found, missed[:MISSED]
 
     # The step says what its q misses, and gives the next one.
@@ -191,7 +185,12 @@ def _attempt(problem: IKProblem) -> Attempt:
 
 
 def _closed_attempt(problem: IKProblem) -> Attempt:
-    """Return the same where loops are closed: rounds of closing and searching."""
+    """Return the same where loops are closed: rounds of closing and searching.
+
+    `left` counts rounds. In each, loops are closed at `q`, which gives `passive`. Where
+    `checked` says that q does not reach the goals, the step searches from there, for q
+    and passive joints together: `unknowns`.
+    """
     cell, selection = problem.tree.cell, problem.selection
     n, m = len(problem.joints), len(selection.passive)
     constants, allowed = step_constants(problem)
@@ -211,52 +210,34 @@ def _closed_attempt(problem: IKProblem) -> Attempt:
         is_open = select(found > 0.0, 0.0, 1.0)
         return found, is_open, list(q), errors, [*q, *assembly], left, left
 
-    def going(missed: Vector, allowed: Vector) -> Number:
-        return select(_is_met(missed, allowed), 0.0, 1.0)
-
     def taken(answered: Vector, going: Number, left: Number) -> Any:
         # What does not end gives way to the next start.
         return answered[:n], select(going > 0.0, 0.0, left)
 
-    step = step_program(problem).renamed({"q": "unknowns", "errors": "missed"})
-    size = allowed.shape
-    search = While(
-        "going",
-        (
-            trace(list, name="ik_kept", outputs=("answered",), unknowns=(n + m,)),
-            step,
-            trace(
-                going,
-                name="ik_going",
-                outputs=("going",),
-                missed=size,
-                allowed=size,
-            ),
-        ),
-        STEPS,
+    judge = trace(
+        judged,
+        name="ik_judge",
+        outputs=("found", "open", "answer", "errors", "unknowns", "left", "going"),
+        q=(n,),
+        passive=(m,),
+        checked=(MISSED + 1,),
+        left=(),
+    )
+    take = trace(
+        taken,
+        name="ik_taken",
+        outputs=("q", "left"),
+        answered=(n + m,),
+        going=(),
+        left=(),
     )
     rounds = (
         *passive_stages(cell, selection),
         check_program(problem).renamed({"allowed": "tolerated"}),
-        trace(
-            judged,
-            name="ik_judge",
-            outputs=("found", "open", "answer", "errors", "unknowns", "left", "going"),
-            q=(n,),
-            passive=(m,),
-            checked=(MISSED + 1,),
-            left=(),
-        ),
+        judge,
         trace(list, name="ik_begun", outputs=("answered",), unknowns=(n + m,)),
-        search,
-        trace(
-            taken,
-            name="ik_taken",
-            outputs=("q", "left"),
-            answered=(n + m,),
-            going=(),
-            left=(),
-        ),
+        _closed_search(problem, n + m, allowed.shape),
+        take,
     )
     stages = (
         _chosen_program(n, "going"),
@@ -272,3 +253,23 @@ def _closed_attempt(problem: IKProblem) -> Attempt:
         "ends": np.array(problem.passive_limits),
     }
     return stages, passive_tables(cell, selection), bound
+
+
+def _closed_search(problem: IKProblem, count: int, errors: tuple[int, ...]) -> While:
+    """Return the steps of a round: from `unknowns` to `answered`.
+
+    Args:
+        problem: The goals, and the joints.
+        count: How many unknowns there are.
+        errors: The shape of the errors of a step.
+    """
+
+    def going(missed: Vector, allowed: Vector) -> Number:
+        return select(all_met(missed, allowed), 0.0, 1.0)
+
+    kept = trace(list, name="ik_kept", outputs=("answered",), unknowns=(count,))
+    step = step_program(problem).renamed({"q": "unknowns", "errors": "missed"})
+    judge = trace(
+        going, name="ik_going", outputs=("going",), missed=errors, allowed=errors
+    )
+    return While("going", (kept, step, judge), STEPS)

@@ -41,6 +41,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from armillary.forks import IMPORT_LOCK
 from armillary.ik.problem import Goal, IKProblem
 from armillary.ik.query import Tolerance
 from armillary.ik.targets import POSE_SIZE, pose_at
@@ -313,6 +314,14 @@ def largest_errors(tolerance: Tolerance, goals: int) -> Array:
     return np.array([distance**2, math.sin(min(angle, 1.5)) ** 2] * goals)
 
 
+def all_met(errors: Vector, allowed: Vector) -> Any:
+    """Return whether no traced error is more than is allowed; NaN is."""
+    is_met: Any = True
+    for error, most in zip(errors, allowed, strict=True):
+        is_met = is_met & (error <= most)
+    return is_met
+
+
 def residual_of_errors(errors: Array) -> Array:
     """Return distance [m] and angle [rad] of the worst goal, shape (count, 2)."""
     distance: Array = np.sqrt(errors[:, 0::2].max(axis=1))
@@ -335,7 +344,10 @@ def _of_loops(
     Their size counts 4 more for each block that is not on the branch, as far as the
     sign of its determinant tells.
     """
-    from armillary.kinematics.closing.stages import block_programs  # for loops alone
+    with IMPORT_LOCK:
+        from armillary.kinematics.closing.stages import (
+            block_programs,  # for loops alone
+        )
 
     system = tree.cell.loop_system
     errors: list[Number] = []

@@ -15,6 +15,7 @@ Array = npt.NDArray[Any]
 
 SMALLEST = 16 * 2**20  # of an array whose memory is cached [bytes]
 MOST = 256 * 2**20  # that is cached [bytes]
+STREAM_FROM = 24 * 2**20  # results larger than this are written past the caches [bytes]
 
 _cached: dict[int, Array] = {}
 

@@ -22,8 +22,10 @@ __all__ = [
     "ColumnCode",
     "ColumnFunction",
     "PostponedColumns",
-    "bits_in_c",
+    "column_prototype",
+    "columns_in_python",
     "native_lanes",
+    "numbers_at",
 ]
 
 Array = npt.NDArray[Any]
@@ -148,24 +150,46 @@ class PostponedColumns:
         """
         code = self._code
         code.compile()
-        numbers = ctypes.POINTER(ctypes.c_double * (self._results * code.lanes))
-        bits = bits_in_c(code.lanes)
-        prototype = ctypes.CFUNCTYPE(bits, *[ctypes.c_void_p] * 4, bits)
+        prototype = column_prototype(4, code.lanes)
 
         def run(first: int, second: int, into: int, _: int, active: int) -> int:
-            found = ctypes.cast(into, numbers).contents
-            found[:] = [math.nan] * len(found)  # where it raises
+            numbers_at(into, (self._results, code.lanes))[:] = math.nan  # if it raises
             made = self.now()
             return prototype(made.address)(first, second, into, made.tables, active)
 
-        callback = prototype(run)
-        address = ctypes.cast(callback, ctypes.c_void_p).value or 0
-        return ColumnFunction(address, 0, *code.made_for, {}, (callback,))
+        return columns_in_python(run, 4, code.made_for)
 
 
-def bits_in_c(lanes: int) -> Any:
-    """Return the integer of C that has a bit for each of some lanes."""
-    return ctypes.c_uint8 if lanes <= BITS_OF_BYTE else ctypes.c_uint16
+def columns_in_python(
+    run: Callable[..., int], addresses: int, made_for: tuple[np.dtype[Any], int]
+) -> ColumnFunction:
+    """Return a function of Python as machine code calls @columns.
+
+    Where it raises, Python prints the exception and machine code goes on with what is
+    in the columns of results. So it should first write there what is safe.
+
+    Args:
+        run: Takes addresses of columns, that of tables, and a bit for each lane that
+            counts; it returns the bits of lanes with flagged rows.
+        addresses: How many these are.
+        made_for: The type and the lanes of columns.
+    """
+    dtype, lanes = made_for
+    callback = column_prototype(addresses, lanes)(run)
+    address = ctypes.cast(callback, ctypes.c_void_p).value or 0
+    return ColumnFunction(address, 0, dtype, lanes, {}, (callback,))
+
+
+def column_prototype(addresses: int, lanes: int) -> Any:
+    """Return the type in C of @columns with so many addresses before the bits."""
+    bits = ctypes.c_uint8 if lanes <= BITS_OF_BYTE else ctypes.c_uint16
+    return ctypes.CFUNCTYPE(bits, *[ctypes.c_void_p] * addresses, bits)
+
+
+def numbers_at(address: int, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
+    """Return the array of reals of 64 bits at an address, not copied."""
+    pointer = ctypes.cast(address, ctypes.POINTER(ctypes.c_double))
+    return np.ctypeslib.as_array(pointer, shape)
 
 
 @lru_cache(maxsize=8)

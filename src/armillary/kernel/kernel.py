@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from armillary import forks
 from armillary.errors import KernelError, ShapeError
+from armillary.forks import IMPORT_LOCK, PROGRAM_LOCKS
 from armillary.kernel import binding, threads
 from armillary.kernel.arguments import (
     Array,
@@ -32,7 +32,7 @@ from armillary.kernel.arguments import (
     spread_out,
     ufunc_signature,
 )
-from armillary.kernel.buffers import SMALLEST, empty
+from armillary.kernel.buffers import SMALLEST, STREAM_FROM, empty
 from armillary.kernel.fallback import STATE, finish
 from armillary.kernel.general_binding import (
     make_general_function,
@@ -155,7 +155,8 @@ class Kernel:
         """
         native = self._native
         if any(map(is_on_gpu, inputs)):
-            from armillary.kernel.gpu import call_on_gpu
+            with IMPORT_LOCK:
+                from armillary.kernel.gpu import call_on_gpu
 
             return call_on_gpu(self, inputs, out=out)
         arrays = as_inputs(native.program, inputs, native.dtype)
@@ -265,13 +266,18 @@ class Kernel:
                 it has an input of such a name.
             TraceError: The function cannot be traced.
         """
-        from armillary.kernel.derivatives import composed_program
+        with IMPORT_LOCK:
+            from armillary.kernel.derivatives import composed_program
 
         program = composed_program(self.program, function, shapes)
         return shared_kernel(program, dtype=self.dtype)
 
     def _derivative(self, mode: Mode, inputs: Sequence[str] | None) -> Kernel:
-        from armillary.kernel.derivatives import derivative_program, inputs_to_derive_by
+        with IMPORT_LOCK:
+            from armillary.kernel.derivatives import (
+                derivative_program,
+                inputs_to_derive_by,
+            )
 
         native = self._native
         names = inputs_to_derive_by(native.program, mode, inputs)
@@ -291,7 +297,8 @@ class Kernel:
         Raises:
             KernelError: JAX is not installed, or as of `vjp`.
         """
-        from armillary.kernel.jax_function import jax_function
+        with IMPORT_LOCK:
+            from armillary.kernel.jax_function import jax_function
 
         return jax_function(self)
 
@@ -305,7 +312,8 @@ class Kernel:
         Raises:
             KernelError: torch is not installed, or as of `vjp`.
         """
-        from armillary.kernel.torch_function import torch_function
+        with IMPORT_LOCK:
+            from armillary.kernel.torch_function import torch_function
 
         return torch_function(self)
 
@@ -451,8 +459,6 @@ def _compute(
     if count == 1:
         _run(native, arrays, results, _ALONE)
         return
-    from armillary.kernel.ufunc_entry import STREAM_FROM
-
     wide = spread_out(native.core, arrays, batch)
     axis = batch.index(max(batch))
     failed = threading.Event()
@@ -585,7 +591,8 @@ def _general(
 
     most: The rows of a batch from which on it does; None for what is usual.
     """
-    from armillary.kernel import compiler  # has been imported for the kernel
+    with IMPORT_LOCK:
+        from armillary.kernel import compiler
 
     row_bytes = (
         max(port.size for port in native.program.outputs) * native.dtype.itemsize
@@ -672,5 +679,5 @@ def shared_kernel(
         return cast("Kernel", PythonKernel(program, dtype))
     # One of 64 locks, so that different programs are compiled side by side, and the
     # same one once.
-    with forks.PROGRAM_LOCKS[hash(program) % len(forks.PROGRAM_LOCKS)]:
+    with PROGRAM_LOCKS[hash(program) % len(PROGRAM_LOCKS)]:
         return _shared(program.name, program, real_type(dtype), lanes)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from armillary import forks
 from armillary.errors import KernelError
+from armillary.forks import IMPORT_LOCK
 from armillary.kernel import binding
 from armillary.kernel.arguments import Array, ufunc_signature
 from armillary.kernel.fallback import STATE, Compute, new_state
@@ -79,7 +80,8 @@ class Native(msgspec.Struct, frozen=True, kw_only=True):
             return self.flagged
         if isinstance(self.core, Program):
             return partial(vectorize, self.core)
-        from armillary.kernel.pipeline_reference import evaluate
+        with IMPORT_LOCK:
+            from armillary.kernel.pipeline_reference import evaluate
 
         return partial(evaluate, self.core, self.tables, called=self.called)
 

@@ -6,12 +6,12 @@ by EPA (van den Bergen, "Proximity queries and penetration depth computation on 
 objects", 2001): the hull of some of its points is a polytope, and no width is less than
 the height of its lowest face. The farthest point across that face either proves it, or
 becomes a corner: the faces that it sees are replaced by those between it and the sides
-around them.
+around them (the horizon of incremental convex hulls).
 
-Several faces are looked at together, the lowest ones. What a point
-sees is found from the face that it was found across, through sides: so it is one piece,
-whatever rounding says of faces elsewhere; a face is seen where the point is above it by
-more than rounding. A body may be flat: then its width across is the least one.
+Several faces are looked at together, the lowest ones. What a point sees is found from
+the face that it was found across, through sides: so it is one piece, whatever rounding
+says of faces elsewhere; a face is seen where the point is above it by more than
+rounding. A body may be flat: then its width across is the least one.
 """
 
 from __future__ import annotations

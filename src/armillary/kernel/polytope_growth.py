@@ -60,7 +60,7 @@ def insert_function(scalar: Type) -> FunctionBuilder:
 
 
 def _look(g: Growth, point: Point) -> tuple[Value, Value]:
-    """Write which faces a point sees, and the sides around them; return how many."""
+    """Write which faces a point sees, and the sides around; return how many of both."""
     f, outside = g.f, g.get("outside")
     # From the first one on through their sides.
     seen, sides = f.variable(I64, 1), f.variable(I64, 0)
@@ -192,7 +192,7 @@ def start_function(scalar: Type) -> FunctionBuilder:
             g.put_vector(way, "direction", k, ROOM)
             g.put_vector([-each for each in way], "direction", k + 1, ROOM)
         f.ret(f.constant(I64, 2))
-    # Seen from outside corners are against the clock: the fourth is behind the first
+    # Seen from outside, corners are counterclockwise: the fourth is behind the first
     # three.
     is_before = dot(plane, less(corner(d), first)) > 0.0
     b, c = is_before.select(c, b), is_before.select(b, c)

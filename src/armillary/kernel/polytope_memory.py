@@ -29,7 +29,7 @@ def layout_of(scalar: Type) -> Struct:
         normal=(scalar, 3 * FACES),
         height=(scalar, FACES),
         key=(scalar, FACES),
-        corners=(I16, 3 * FACES),  # of faces, against the clock as seen from outside
+        corners=(I16, 3 * FACES),  # of faces, counterclockwise from outside
         beside=(I16, 3 * FACES),  # the face across the side that begins at a corner
         # What an insertion works with: faces that are seen, then the sides around
         # them: where these begin, end, the face behind, and the new face.

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import KernelError, ShapeError
+from armillary.forks import IMPORT_LOCK
 from armillary.kernel.derivatives import LIBRARIES
 
 __all__ = ["imported", "jax_sloped", "torch_constants", "torch_sloped"]
@@ -78,7 +79,8 @@ def torch_constants(
         KernelError: torch is not installed.
     """
     torch = imported("torch")
-    from armillary.kernel.torch_function import mapped_first
+    with IMPORT_LOCK:
+        from armillary.kernel.torch_function import mapped_first
 
     class Constants(torch.autograd.Function):
         """The function, as torch calls it."""
@@ -118,7 +120,8 @@ def jax_sloped(
         KernelError: JAX is not installed.
     """
     jax = imported("jax")
-    from armillary.kernel.jax_function import FIX
+    with IMPORT_LOCK:
+        from armillary.kernel.jax_function import FIX
 
     def host(q: Any) -> tuple[Array, Array]:
         at = np.asarray(q)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from armillary.kernel.arguments import MAX_DIMENSIONS, Computation, compact_strides
+from armillary.kernel.buffers import STREAM_FROM
 from armillary.kernel.builder import FunctionBuilder, Value
 from armillary.kernel.fallback import STATE, Record
 from armillary.kernel.machine_type import I64, PTR, VOID, Type, bits_of_lanes
@@ -18,9 +19,6 @@ from armillary.kernel.memory import allocate, copy_bytes
 from armillary.trace import Port
 
 __all__ = ["ufunc_entry"]
-
-STREAM_FROM: Final = 24 * 2**20
-"""Results larger than this are written past the caches [bytes]."""
 
 STREAMED: Final = I64.wide(2)
 """What is written past the caches at once."""

@@ -196,7 +196,8 @@ class AllFrames:
         rows = Q.reshape(math.prod(batch), len(state.q))
         passive = np.empty((len(rows), 0))
         if branch:
-            from armillary.kinematics.closing.solver import solved_on
+            with IMPORT_LOCK:
+                from armillary.kinematics.closing.solver import solved_on
 
             passive, _ = solved_on(self.released.cell, branch, rows)
         poses = self.released.interpreted(state.tree, np.hstack([rows, passive]))

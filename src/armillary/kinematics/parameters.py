@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 from msgspec.structs import replace
 
 from armillary.errors import ModelError, NotCompiled
+from armillary.forks import IMPORT_LOCK
 from armillary.kinematics.inputs import PASSIVE, Formula, Inputs
 from armillary.model.cell_parameters import (
     CellParameter,
@@ -186,7 +187,10 @@ def parameter_rates(
     moving: list[list[tuple[Any, Number]]] = [[(p, 1.0)] for p in values]
     if not passive:
         return moving
-    from armillary.kinematics.closing.stages import block_programs  # for loops alone
+    with IMPORT_LOCK:
+        from armillary.kinematics.closing.stages import (
+            block_programs,  # for loops alone
+        )
 
     for number in cell.loop_system.needed(passive):
         programs = block_programs(cell, number)
@@ -205,7 +209,10 @@ def _closed(
     cell: Workcell, whole: Sequence[Any], passive: Sequence[int]
 ) -> list[Number]:
     """Return passive joints where loops of a varied cell are closed, else NaN."""
-    from armillary.kinematics.closing.stages import block_programs  # for loops alone
+    with IMPORT_LOCK:
+        from armillary.kinematics.closing.stages import (
+            block_programs,  # for loops alone
+        )
 
     positions = list(whole)
     for number in cell.loop_system.needed(passive):

@@ -139,7 +139,8 @@ class State(
             cell.frame(placement.on)
         passive: tuple[float, ...] = ()
         if cell.passive_names or self.passive.size:
-            from armillary.kinematics.closing.branches import bound_passive
+            with IMPORT_LOCK:
+                from armillary.kinematics.closing.branches import bound_passive
 
             passive = bound_passive(cell, self.q.tolist(), self.passive.tolist())
         copy = msgspec.structs.replace(self, passive=passive)
@@ -165,7 +166,8 @@ class State(
 
         See `Cell.branches`.
         """
-        from armillary.kinematics.closing.branches import Branches
+        with IMPORT_LOCK:
+            from armillary.kinematics.closing.branches import Branches
 
         return Branches.of(self.cell).named(self.positions.tolist())[0]
 
@@ -242,7 +244,8 @@ class State(
             )
         follow: Any = self.passive
         if passive is not None or follow.size:
-            from armillary.kinematics.closing.branches import replaced_passive
+            with IMPORT_LOCK:
+                from armillary.kinematics.closing.branches import replaced_passive
 
             before = self.positions.tolist()
             follow = replaced_passive(self.cell, positions.tolist(), before, passive)
@@ -614,7 +617,8 @@ def branch_of(state: State) -> Branch | None:
     """Return the branch of the loops of a state, None without loops."""
     if not state.passive.size:
         return None
-    from armillary.kinematics.closing.branches import Branches
+    with IMPORT_LOCK:
+        from armillary.kinematics.closing.branches import Branches
 
     return Branches.of(state.cell).named(state.positions.tolist())[1]
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
 from typing import Final, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.kernel.column_function import ColumnFunction, PostponedColumns
+from armillary.kernel.column_function import (
+    ColumnFunction,
+    PostponedColumns,
+    columns_in_python,
+    numbers_at,
+)
 
-__all__ = ["EdgeTests", "columns_in_python"]
+__all__ = ["EdgeTests", "check_in_python"]
 
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
@@ -52,7 +56,7 @@ class EdgeTests(NamedTuple):
         return self._replace(prover=made, later=None) if made else None
 
 
-def columns_in_python(check: Callable[[Array], Truths], n: int) -> ColumnFunction:
+def check_in_python(check: Callable[[Array], Truths], n: int) -> ColumnFunction:
     """Return a check in Python as the native loop calls it.
 
     It serves what machine code cannot do: scripts that are not compiled, triangles.
@@ -64,23 +68,9 @@ def columns_in_python(check: Callable[[Array], Truths], n: int) -> ColumnFunctio
     lanes = PYTHON_LANES
 
     def run(q: int, found: int, tables: int, active: int) -> int:
-        columns = np.ctypeslib.as_array(
-            ctypes.cast(q, ctypes.POINTER(ctypes.c_double)), (n, lanes)
-        )
-        into = np.ctypeslib.as_array(
-            ctypes.cast(found, ctypes.POINTER(ctypes.c_double)), (lanes,)
-        )
+        into = numbers_at(found, (lanes,))
         into[:] = 1.0  # where the check raises
-        into[:] = check(np.ascontiguousarray(columns.T))
+        into[:] = check(np.ascontiguousarray(numbers_at(q, (n, lanes)).T))
         return 0
 
-    prototype = ctypes.CFUNCTYPE(
-        ctypes.c_uint16,
-        ctypes.c_void_p,
-        ctypes.c_void_p,
-        ctypes.c_void_p,
-        ctypes.c_uint16,
-    )
-    callback = prototype(run)
-    address = ctypes.cast(callback, ctypes.c_void_p).value or 0
-    return ColumnFunction(address, 0, np.dtype(np.float64), lanes, {}, (callback,))
+    return columns_in_python(run, 3, (np.dtype(np.float64), lanes))

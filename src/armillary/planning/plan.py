@@ -12,6 +12,7 @@ import numpy.typing as npt
 from armillary.collision.check import CollisionCheck
 from armillary.collision.contact import Contact
 from armillary.errors import ModelError
+from armillary.forks import IMPORT_LOCK
 from armillary.kinematics.ending import Ending
 
 if TYPE_CHECKING:
@@ -128,8 +129,9 @@ class Plan:
                 f"The times of a plan take no {other[0]}=: its way is straight between "
                 "all its points, and rests at both ends."
             )
-        from armillary.planning.corners import timed_way
-        from armillary.planning.segments import length_of
+        with IMPORT_LOCK:
+            from armillary.planning.corners import timed_way
+            from armillary.planning.segments import length_of
 
         deviation = length_of("blend", blend)
         return timed_way(self.check, self.q, deviation if self.proven else 0.0, limits)

@@ -23,7 +23,7 @@ from armillary.model.workcell import WORLD, Workcell
 from armillary.planning.cartesian_path import CartesianPath
 from armillary.planning.constraint import FrameConstraint
 from armillary.planning.detoured_path import DetouredPath, detoured
-from armillary.planning.edges import EdgeTests, columns_in_python
+from armillary.planning.edges import EdgeTests, check_in_python
 from armillary.planning.goals import FreeAxes, Goals, goals_of, positions_of
 from armillary.planning.graph import GraphQuery
 from armillary.planning.loop import (
@@ -468,7 +468,7 @@ class Planner:
         tight = self.check.edge_columns(certain=proofs is None)
         quick = proofs and self.check.edge_proof_columns(lower, upper)
         if wide is None or tight is None:
-            wide = tight = columns_in_python(self.check, len(lower))
+            wide = tight = check_in_python(self.check, len(lower))
         if quick is None:
             return EdgeTests(wide, tight, proofs and proofs.now())
         # Quick proofs are enough for most plans, so that others wait for their records.

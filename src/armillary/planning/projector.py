@@ -9,7 +9,6 @@ kinds compile nothing. The loop of planners calls it for columns, as it calls ch
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, NamedTuple, final
@@ -18,13 +17,21 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.ik.problem import IKProblem
-from armillary.ik.search_step import ROW_ERROR, largest_errors, row_ends, step_program
+from armillary.ik.search_step import (
+    ROW_ERROR,
+    all_met,
+    largest_errors,
+    row_ends,
+    step_program,
+)
 from armillary.kernel.binding import address_of
 from armillary.kernel.column_function import (
     ColumnCode,
     ColumnFunction,
-    bits_in_c,
+    column_prototype,
+    columns_in_python,
     native_lanes,
+    numbers_at,
 )
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.stages import At, While
@@ -77,10 +84,7 @@ class Projector:
     def __init__(self, columns: ColumnFunction, n: int) -> None:
         """Take machine code for n joints."""
         self.columns = columns
-        bits = bits_in_c(columns.lanes)
-        self._run = ctypes.CFUNCTYPE(bits, *[ctypes.c_void_p] * 4, bits)(
-            columns.address
-        )
+        self._run = column_prototype(4, columns.lanes)(columns.address)
         self._n = n
 
     def __call__(self, Q: Array) -> tuple[Array, Truths]:
@@ -151,10 +155,7 @@ def _pipeline(n: int, problem: IKProblem) -> Pipeline:
         return [after.get(k, x) for k, x in enumerate(given)]
 
     def judged(errors: Vector, allowed: Vector) -> Any:
-        is_met: Any = True
-        for error, most in zip(errors, allowed, strict=True):
-            is_met = is_met & (error <= most)
-        return select(is_met, 0.0, 1.0)
+        return select(all_met(errors, allowed), 0.0, 1.0)
 
     size = shapes["errors"]
     stages = (
@@ -213,19 +214,11 @@ def projector_in_python(
     lanes = native_lanes(F64)
 
     def run(given: int, reached: int, missed: int, tables: int, active: int) -> int:
-        double = ctypes.POINTER(ctypes.c_double)
-        columns, found = (
-            np.ctypeslib.as_array(ctypes.cast(at, double), (n, lanes))
-            for at in (given, reached)
-        )
-        off = np.ctypeslib.as_array(ctypes.cast(missed, double), (lanes,))
+        off = numbers_at(missed, (lanes,))
         off[:] = 1.0  # where the projection raises
+        columns, found = (numbers_at(at, (n, lanes)) for at in (given, reached))
         rows, is_there = project(np.ascontiguousarray(columns.T))
         found[:], off[:] = rows.T, np.where(is_there, 0.0, 1.0)
         return 0
 
-    bits = bits_in_c(lanes)
-    prototype = ctypes.CFUNCTYPE(bits, *[ctypes.c_void_p] * 4, bits)
-    callback = prototype(run)
-    address = ctypes.cast(callback, ctypes.c_void_p).value or 0
-    return ColumnFunction(address, 0, F64, lanes, {}, (callback,))
+    return columns_in_python(run, 4, (F64, lanes))

@@ -117,7 +117,8 @@ def _companions(
     name: str, cell: Workcell, signatures: Sequence[Signature], target: str
 ) -> dict[str, bytes]:
     """Return what stands beside code for C."""
-    from armillary.kernel.targets import SOURCE, platform_of
+    with IMPORT_LOCK:
+        from armillary.kernel.targets import SOURCE, platform_of
 
     generator = np.random.default_rng(SEED)
     tests: dict[Signature, list[Any]] = {

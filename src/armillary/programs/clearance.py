@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.check import CollisionCheck
-from armillary.collision.spans import PairSpans
+from armillary.collision.pair_spans import PairSpans
 from armillary.errors import quote
 from armillary.programs.recording import Recording
 

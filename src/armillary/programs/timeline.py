@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import unknown
+from armillary.forks import IMPORT_LOCK
 from armillary.kernel.arguments import positive_number
 from armillary.kinematics.state import State
 from armillary.model.mount import WORLD
@@ -344,7 +345,8 @@ class Timeline:
             ModelError: The timeline takes no time.
             FormatError: A file cannot be read.
         """
-        from armillary.programs.timeline_report import report_of
+        with IMPORT_LOCK:
+            from armillary.programs.timeline_report import report_of
 
         return report_of(self, title or self.cell.name, files)
 
@@ -377,7 +379,8 @@ class Timeline:
                 `cell.hand_over`.
             FormatError: A file cannot be written.
         """
-        from armillary.programs.task_hand_over import hand_over_task
+        with IMPORT_LOCK:
+            from armillary.programs.task_hand_over import hand_over_task
 
         return hand_over_task(self, task, path, grips=grips or {}, options=options)
 

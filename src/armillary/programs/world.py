@@ -60,12 +60,14 @@ class _Chain(NamedTuple):
     """What carries frames.
 
     Attributes:
-        ends: The manipulators, and the joints that move them.
+        names: The manipulators that carry them.
+        joints: The joints that move these.
         placed: Where states place bases of these.
         others: Places of these joints apart from those of a track, by its name.
     """
 
-    ends: tuple[set[str], set[int]]
+    names: set[str]
+    joints: set[int]
     placed: tuple[Placement, ...]
     others: dict[str, list[int]]
 
@@ -164,7 +166,7 @@ class World:
         self._chains = {
             frames: chain
             for frames, chain in self._chains.items()
-            if changed.isdisjoint(chain.ends[0])
+            if changed.isdisjoint(chain.names)
         }
         self._carriers = {
             at: carrier
@@ -186,7 +188,8 @@ class World:
 
     def chain(self, *frames: str) -> tuple[set[str], set[int]]:
         """Return the manipulators that carry frames, and the joints that move them."""
-        return self._known_chain(frames).ends
+        chain = self._known_chain(frames)
+        return chain.names, chain.joints
 
     def placed(self, *frames: str) -> tuple[Placement, ...]:
         """Return where states place the bases of manipulators that carry frames."""
@@ -215,7 +218,7 @@ class World:
         numbers = {cell.number(name) for name in names}
         joints = {k for k, owner in enumerate(self._owners) if owner in numbers}
         placed = tuple(p for p in self.state.placements if p.manipulator in names)
-        return _Chain((names, joints), placed, {})
+        return _Chain(names, joints, placed, {})
 
     def is_tool(self, frame: str) -> bool:
         """Return whether the joints of a task move a frame."""
@@ -341,7 +344,7 @@ class World:
         others = chain.others.get(track)
         if others is None:
             own = but.places if but else ()
-            others = chain.others[track] = sorted(chain.ends[1].difference(own))
+            others = chain.others[track] = sorted(chain.joints.difference(own))
         where = self.values(self.time).q[others].tobytes() if others else b""
         return chain.placed, where
 

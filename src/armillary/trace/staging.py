@@ -13,7 +13,7 @@ from armillary.trace.program import Instruction, Port, Program
 __all__ = ["SharedProgram", "StagedProgram", "staged"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SharedProgram(Program):
     """A program for batches all of whose rows share some inputs.
 
@@ -36,16 +36,13 @@ class SharedProgram(Program):
         program = Program(**_fields(self))
         return f"{program.fingerprint} shares {sorted(self.shared)}"
 
-    def __hash__(self) -> int:
-        return hash(self.fingerprint)
-
 
 def _fields(program: Program) -> dict[str, Any]:
     """Return the fields that all programs have."""
     return {each.name: getattr(program, each.name) for each in fields(Program)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class StagedProgram(Program):
     """A program whose machine code computes two parts in turn.
 
@@ -56,7 +53,7 @@ class StagedProgram(Program):
         parts: What some inputs decide alone, and the rest, which reads that last.
     """
 
-    parts: tuple[Program, Program] = field(kw_only=True, repr=False, compare=False)
+    parts: tuple[Program, Program] = field(kw_only=True, repr=False)
 
     @classmethod
     def of(cls, program: Program, parts: tuple[Program, Program]) -> StagedProgram:
@@ -67,9 +64,6 @@ class StagedProgram(Program):
     def fingerprint(self) -> str:
         """Return a digest of the parts."""
         return "+".join(part.fingerprint for part in self.parts)
-
-    def __hash__(self) -> int:
-        return hash(self.fingerprint)
 
 
 def staged(program: Program, known: Collection[str], name: str) -> list[Program]:

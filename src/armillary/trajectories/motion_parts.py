@@ -41,6 +41,7 @@ ROUNDING: Final = 1e-14
 BINOMIALS: Final = np.array(
     [[float(math.comb(k, j)) for k in range(POWERS)] for j in range(POWERS)]
 )
+"""k over j, in row j and column k."""
 
 
 class Samples(NamedTuple):
@@ -250,11 +251,15 @@ def bounded_polynomials(coefficients: Array, middle: Array, half: Array) -> Boun
     Returns:
         Arrays of shape (s, n).
     """
+    # About the middle m, a polynomial sum_k a_k t^k has the coefficients
+    # c_j = sum_k binom(k, j) m^(k - j) a_k, of which rounding is bounded as well.
     j, k = np.indices((POWERS, POWERS))
     powers = middle[:, None, None] ** np.maximum(k - j, 0)
     shifts = BINOMIALS * powers
     c = shifts @ coefficients
     most = np.abs(c) + ROUNDING * (np.abs(shifts) @ np.abs(coefficients))
+    # Within h of it, no power is more than |c_n| h^n, nor its derivatives more than
+    # n |c_n| h^(n - 1) and n (n - 1) |c_n| h^(n - 2).
     h = half[:, None, None] ** np.arange(POWERS)[:, None]
     n = np.arange(POWERS)[:, None]
     reach = (most * h)[:, 1:].sum(axis=1)
@@ -273,11 +278,13 @@ def bounded_motion(
 ) -> Stretches:
     """Return where joints are in intervals that no end of a piece of a motion is in.
 
+    A motion is q(r(t)): pieces of the path parameter r, each on a piece of the curve.
+
     Args:
-        times: Of the motion, as the others.
-        law: Likewise.
-        curve: Likewise.
-        piece: Likewise.
+        times: When pieces of r begin and the last one ends [s], shape (m + 1,).
+        law: Coefficients of r on each, constants first, shape (m, 6).
+        curve: Those of q on each piece of the curve, shape (p, 6, n).
+        piece: The piece of the curve that each piece of r is on, shape (m,).
         middle: Instants in the middle of the intervals [s], shape (s,).
         half: How far these reach from there [s], shape (s,).
     """

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
+from armillary.forks import IMPORT_LOCK
 from armillary.kinematics.state import State, bound_state, home
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
@@ -49,7 +50,8 @@ def view(
         ModelError: The host can be reached from other machines, and that was not
             allowed.
     """
-    from armillary.view.viewer import Viewer  # nobody else pays for it
+    with IMPORT_LOCK:
+        from armillary.view.viewer import Viewer  # nobody else pays for it
 
     shown = home(cell) if state is None else bound_state(cell, state)
     return Viewer(
@@ -97,7 +99,8 @@ def export(
         ViewError: viser is not installed, the folder of the file does not exist, or the
             path is that of a folder.
     """
-    from armillary.view.page import write_page  # nobody else pays for it
+    with IMPORT_LOCK:
+        from armillary.view.page import write_page  # nobody else pays for it
 
     return write_page(
         cell,
@@ -151,7 +154,8 @@ def shot(  # noqa: PLR0913
             the folder of the file does not exist, or the path is that of a folder or
             of a picture of another kind.
     """
-    from armillary.view.shot import write_shot  # nobody else pays for it
+    with IMPORT_LOCK:
+        from armillary.view.shot import write_shot  # nobody else pays for it
 
     write_shot(
         cell,

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError
+from armillary.forks import IMPORT_LOCK
 from armillary.model.cloud import Cloud
 from armillary.model.primitive import Primitive
 from armillary.model.shape import Shape
@@ -112,7 +113,8 @@ def distance_kernel(
 
 def _kernel(a: Shape, b: Shape, asked: Asked, dtype: npt.DTypeLike) -> Kernel:
     # Imported when it is needed: it brings the compiler of pipelines.
-    from armillary.collision.distance.pair_kernel import pair_kernel
+    with IMPORT_LOCK:
+        from armillary.collision.distance.pair_kernel import pair_kernel
 
     if isinstance(a, Cloud) and isinstance(b, Cloud):
         raise ModelError(

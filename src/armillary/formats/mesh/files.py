@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from armillary.disk_cache import cached_arrays
 from armillary.errors import FormatError, ModelError
+from armillary.forks import IMPORT_LOCK
 from armillary.formats.diagnostic import Budget, Diagnostic, Place, Report
 from armillary.formats.mesh.words import STAGES, split_reference
 from armillary.formats.paths import Files, Roots
@@ -220,7 +221,8 @@ class MeshFiles:
                     with suppress(FormatError):
                         noted.read(image, IMAGE_SIZE.most)
         else:
-            from armillary.formats.mesh.read import read_surface  # for all kinds
+            with IMPORT_LOCK:
+                from armillary.formats.mesh.read import read_surface  # for all kinds
 
             with suppress(FormatError):
                 read_surface(path, roots=noted, report=report).parts()
@@ -228,7 +230,8 @@ class MeshFiles:
 
     def _layers(self, reference: str, path: Path) -> list[MeshFile]:
         """Return a stage of USD and the layers that it is composed of."""
-        from armillary.formats.usd.process import stage_layers  # for USD alone
+        with IMPORT_LOCK:
+            from armillary.formats.usd.process import stage_layers  # for USD alone
 
         report = Report(budget=self._report.budget.renewed())
         layers = stage_layers(os.fspath(path), self._roots, report)
@@ -241,7 +244,8 @@ class MeshFiles:
         if isinstance(path, Diagnostic) or path.suffix.lower() not in STL:
             return None
         if path not in self._known_coarse:
-            from armillary.formats.mesh.stl import coarse_stl
+            with IMPORT_LOCK:
+                from armillary.formats.mesh.stl import coarse_stl
 
             is_large = self._roots.size(path) > min(self._size_cap, LARGE_STL.most)
             cap = self._report.budget.most(COARSE_STL)
@@ -258,7 +262,8 @@ class MeshFiles:
             return self._of_stage(path, inside)
         key = path, inside
         if key not in self._read:
-            from armillary.formats.mesh.read import read_surface  # for all kinds
+            with IMPORT_LOCK:
+                from armillary.formats.mesh.read import read_surface  # for all kinds
 
             self._read[key] = read_surface(
                 path, roots=self._roots, report=self._report, part=inside
@@ -269,7 +274,8 @@ class MeshFiles:
         """Return the meshes in a prim of a stage of USD."""
         key = path, inside
         if key not in self._in_stages:
-            from armillary.formats.mesh.usd import StageMeshes  # for USD alone
+            with IMPORT_LOCK:
+                from armillary.formats.mesh.usd import StageMeshes  # for USD alone
 
             if path not in self._stages:
                 name = os.fspath(path)
@@ -364,7 +370,8 @@ def _hull(triangles: Triangles, tolerance: float | None) -> ConvexPolyhedron:
         raise ModelError("All corners of the mesh are at one point.")
 
     def made() -> list[npt.NDArray[np.float64]]:
-        from armillary.model.geometry.hull import outer_hull
+        with IMPORT_LOCK:
+            from armillary.model.geometry.hull import outer_hull
 
         corners, allowed = None, HULL_TOLERANCE * size
         while corners is None:

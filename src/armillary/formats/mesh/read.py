@@ -11,6 +11,7 @@ import numpy as np
 from armillary.errors import FormatError, quote
 from armillary.formats.diagnostic import Budget, Diagnostic, Place, Report, fault
 from armillary.formats.foreign import foreign_start
+from armillary.formats.format import later
 from armillary.formats.mesh.surface import MeshSurface
 from armillary.formats.mesh.words import split_part
 from armillary.formats.paths import Files, Roots
@@ -20,20 +21,17 @@ from armillary.model.shapes.mesh import MeshPart
 
 __all__ = ["KINDS", "read_parts", "read_surface", "read_triangles"]
 
-KINDS: Final = (
-    ".stl",
-    ".stla",
-    ".stlb",
-    ".obj",
-    ".dae",
-    ".glb",
-    ".gltf",
-    ".ply",
-    ".ac",
-    ".ac3d",
-    ".msh",
-)
-
+READERS: Final = {
+    **dict.fromkeys((".stl", ".stla", ".stlb"), later("mesh.stl", "read_stl")),
+    ".obj": later("mesh.obj", "read_obj"),
+    ".dae": later("mesh.dae", "read_dae"),
+    ".glb": later("mesh.gltf", "read_glb"),
+    ".gltf": later("mesh.gltf", "read_gltf"),
+    ".ply": later("mesh.ply", "read_ply"),
+    **dict.fromkeys((".ac", ".ac3d"), later("mesh.ac", "read_ac")),
+    ".msh": later("mesh.msh", "read_msh"),
+}
+KINDS: Final = tuple(READERS)
 
 TEXTS: Final = (".obj", ".gltf", ".ply", ".ac", ".ac3d")
 """Kinds of text, or with a header of text, before which there may be a mark."""
@@ -111,42 +109,16 @@ def read_surface(
         raise fault(Place(name), "unknown-mesh-format", message, hint=other.fix)
     if ending in TEXTS:
         data = data.removeprefix(codecs.BOM_UTF8)
-    # Numbers that are not finite are found before anything is made of them. Only the
-    # reader of this kind is imported.
+    read = READERS[ending]
+    # Numbers that are not finite are found before anything is made of them.
     with np.errstate(all="ignore"):
         match ending:
-            case ".stl" | ".stla" | ".stlb":
-                from armillary.formats.mesh.stl import read_stl
-
-                read_stl(data, surface)
             case ".obj":
-                from armillary.formats.mesh.obj import read_obj
-
-                read_obj(data, surface, beside.optional, open_image=beside.required)
-            case ".dae":
-                from armillary.formats.mesh.dae import read_dae
-
-                read_dae(data, surface)
-            case ".glb":
-                from armillary.formats.mesh.gltf import read_glb
-
-                read_glb(data, surface, beside.required)
-            case ".gltf":
-                from armillary.formats.mesh.gltf import read_gltf
-
-                read_gltf(data, surface, beside.required)
-            case ".ply":
-                from armillary.formats.mesh.ply import read_ply
-
-                read_ply(data, surface)
-            case ".msh":
-                from armillary.formats.mesh.msh import read_msh
-
-                read_msh(data, surface)
+                read(data, surface, beside.optional, open_image=beside.required)
+            case ".glb" | ".gltf":
+                read(data, surface, beside.required)
             case _:
-                from armillary.formats.mesh.ac import read_ac
-
-                read_ac(data, surface)
+                read(data, surface)
         surface.check_part()
         if is_centred:
             surface.centre()

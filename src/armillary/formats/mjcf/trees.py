@@ -25,7 +25,8 @@ from armillary.formats.mjcf.joints import (
     read_joint,
     steps_of,
 )
-from armillary.formats.names import FreeNames
+from armillary.formats.mjcf.poses import read_fromto
+from armillary.formats.names import FreeNames, check_unique
 from armillary.formats.several_joints import BALL, SplitJoint, links_behind
 from armillary.model.frame import Frame
 from armillary.model.joints.fixed import Fixed
@@ -135,8 +136,6 @@ def _check_names(
     bodies: Sequence[Body], joints: Sequence[Sequence[BodyJoint]], report: Report
 ) -> None:
     """Report names that are taken: of bodies, joints, geoms and sites."""
-    from armillary.formats.names import check_unique
-
     check_unique("body", [(b.name, b.element.place) for b in bodies[1:]], report)
     of_all = [(j.name, j.element.place) for each in joints for j in each]
     check_unique("joint", of_all, report)
@@ -443,8 +442,6 @@ def _add_frames(
 
 
 def _site_pose(site: PlacedElement) -> Pose:
-    from armillary.formats.mjcf.poses import read_fromto
-
     if "fromto" in site.element.attributes:
         line = read_fromto(site.element, site.document.report)
         if line is not None:

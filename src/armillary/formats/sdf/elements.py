@@ -38,7 +38,6 @@ __all__ = [
     "UNPLACED",
     "FilePose",
     "pose_element",
-    "read_flag",
     "read_pose",
 ]
 
@@ -245,14 +244,6 @@ ELEMENTS: Final = Elements[Report](
 )
 
 SHAPES: Final = ELEMENTS.making(Shape)
-
-
-def read_flag(element: Element, name: str, report: Report) -> bool:
-    """Return whether a child of an element says that something is so."""
-    child = element.first_child(name, report)
-    if child is None:
-        return False
-    return bool(BOOL.read(child.of_text(), "#text", report, False))
 
 
 # Poses

@@ -57,7 +57,6 @@ TURN: Final = 2.0 * math.pi
 DEFAULT_NAME: Final = Workcell().name
 LIMITS: Final = ("lower", "upper", "effort", "velocity")
 NO_PRODUCTS: Final = dict.fromkeys(("ixy", "ixz", "iyz"), 0.0)
-_COLLISION_FIELDS: Final = frozenset({"name", "pose", "colour"})
 
 
 def held_features() -> Held:

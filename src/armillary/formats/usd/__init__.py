@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from armillary.file_start import is_zip
 from armillary.formats.format import Format, later
 
 __all__ = ["FORMAT"]
@@ -38,5 +39,4 @@ FORMAT: Final = Format(
 def _is_package(data: bytes) -> bool:
     """Return whether this is an archive whose first file is a layer."""
     name = data[30 : 30 + int.from_bytes(data[26:28], "little")]
-    is_archive = data.startswith(b"PK\x03\x04")
-    return is_archive and name.endswith((b".usd", b".usda", b".usdc"))
+    return is_zip(data) and name.endswith((b".usd", b".usda", b".usdc"))

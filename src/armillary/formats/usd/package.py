@@ -5,15 +5,13 @@ from __future__ import annotations
 import io
 import zipfile
 import zlib
-from typing import Final
 
 from armillary.errors import quote
+from armillary.file_start import is_zip
 from armillary.formats.diagnostic import Budget, fault
 from armillary.limits import FILE_SIZE, USD_PACKED
 
-__all__ = ["ARCHIVE", "check_package"]
-
-ARCHIVE: Final = b"PK\x03\x04"
+__all__ = ["check_package"]
 
 
 def check_package(data: bytes, path: str, budget: Budget) -> None:
@@ -26,7 +24,7 @@ def check_package(data: bytes, path: str, budget: Budget) -> None:
         FormatError: It is damaged, or its files are compressed, overlap, or are too
             many.
     """
-    if not data.startswith(ARCHIVE):
+    if not is_zip(data):
         return
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:

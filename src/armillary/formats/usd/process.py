@@ -15,11 +15,12 @@ import msgspec
 
 from armillary import confined_process
 from armillary.errors import FormatError
+from armillary.file_start import is_zip
 from armillary.formats.diagnostic import Budget, Diagnostic, Place, Report, fault
 from armillary.formats.files import read_bytes
 from armillary.formats.mesh.words import STAGES
 from armillary.formats.paths import Files, Roots
-from armillary.formats.usd.package import ARCHIVE, check_package
+from armillary.formats.usd.package import check_package
 from armillary.limits import (
     REFERENCE_LENGTH,
     USD_ANSWER,
@@ -265,7 +266,7 @@ def _answers(
 
 def _ending(data: bytes) -> str:
     """Return the ending that fits the contents of a file."""
-    if data.startswith(ARCHIVE):
+    if is_zip(data):
         return ".usdz"
     return ".usdc" if data.startswith(b"PXR-USDC") else ".usda"
 

@@ -39,7 +39,6 @@ AXES: Final = {
 }
 """Poses whose z is that axis."""
 
-UPSIDE_DOWN: Final = Pose.from_matrix([[1, 0, 0, 0], [0, -1, 0, 0], [0, 0, -1, 0]])
 EQUAL: Final = 1e-6
 """How much scales may differ, as a part of them, and still count as equal."""
 ROUND: Final = 0.005

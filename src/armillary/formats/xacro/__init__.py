@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from armillary.forks import IMPORT_LOCK
 from armillary.formats.diagnostic import Report, fault
 from armillary.formats.format import Format, ReadOptions, later
 from armillary.formats.urdf import FORMAT as URDF
@@ -15,7 +16,8 @@ def _read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workc
 
     Diagnostics have the lines of the expanded text, and say so.
     """
-    from armillary.formats.xacro.expand import expand
+    with IMPORT_LOCK:
+        from armillary.formats.xacro.expand import expand
 
     urdf = expand(path, options.roots, options.arguments, report)
     return URDF.read(urdf, f"{path} (expanded)", options, report)

@@ -10,6 +10,7 @@ from xml.parsers import expat
 import msgspec
 
 from armillary.errors import FormatError, quote
+from armillary.file_start import BYTE_ORDER_MARKS
 from armillary.forks import IMPORT_LOCK
 from armillary.formats.diagnostic import Budget, Place, Report, Severity, fault
 from armillary.formats.numbers import WHITE_SPACE
@@ -39,7 +40,6 @@ __all__ = ["parse"]
 _REPAIRED: Final = ("xml-syntax", "xml-declaration", "xml-encoding")
 # A URI cannot contain a newline, but real ones contain spaces.
 _SEPARATOR: Final = "\n"
-_BYTE_ORDER_MARKS: Final = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _STRAY: Final = re.compile(rb"(?:</[\w:.-]{1,80}\s{0,80}>\s*)+")
 # Put around a document with several roots, behind its declaration.
 _HEAD, _TAIL = b"<fragment>", b"</fragment>"
@@ -319,7 +319,7 @@ class _Parse:
         """Return the line and column that expat has reached, counted from 1."""
         line = self.expat.CurrentLineNumber
         column = self.expat.CurrentColumnNumber + 1
-        if line == 1 and self.data.startswith(_BYTE_ORDER_MARKS):
+        if line == 1 and self.data.startswith(BYTE_ORDER_MARKS):
             column = max(1, column - 1)
         if line == 1 and 0 < self.wrapped_at < column:
             column = max(self.wrapped_at, column - len(_HEAD))

@@ -267,7 +267,9 @@ class BlockBounds:
         """Return the kernel of `derivatives`."""
         size = len(self.joints)
         names = "rows", "rates", "second"
-        program = trace(self.derivatives, name="bends", outputs=names, x=(size,))
+        program = trace(
+            self.derivatives, name="loop_derivatives", outputs=names, x=(size,)
+        )
         return shared_kernel(program)
 
     def derivatives(self, x: Any) -> Any:
@@ -290,7 +292,7 @@ class BlockBounds:
         second = [[jvp(row, [(q, 1.0)]) for q in x] for row in rates]
         return rows, rates, second
 
-    def bends(self, lower: Array, upper: Array) -> Array:
+    def third_bounds(self, lower: Array, upper: Array) -> Array:
         """Return bounds of third derivatives of rows in a box, shape (r, x, x, x).
 
         They are infinite where rows or their derivatives may jump.
@@ -448,7 +450,7 @@ class LoopBounds:
             third = self._thirds(number, box)
             if not np.isfinite(third).all():  # by what is next to them, perhaps
                 box = some.box(bounds, rounded=False)
-                third = bounds.bends(*box)
+                third = bounds.third_bounds(*box)
             proven, found = some.proven(bounds, third, box, part.of(group))
             good = rows[group[proven]][:, None], unknowns
             whole.reach[good] = found.reach[proven]
@@ -463,7 +465,7 @@ class LoopBounds:
         key = number, *(each.tobytes() for each in box)
         bounds = self.blocks[number]
         return kept_few(
-            self, "third derivatives", key, lambda: bounds.bends(*box), MOST_KEPT
+            self, "third derivatives", key, lambda: bounds.third_bounds(*box), MOST_KEPT
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from armillary.forks import IMPORT_LOCK
 from armillary.model.workcell import Workcell
 from armillary.spatial.vector import Number
 
@@ -25,7 +26,10 @@ def passive_rates(
         q: Where all joints are, loops closed.
         passive: Which passive joints.
     """
-    from armillary.kinematics.closing.stages import block_programs  # for loops alone
+    with IMPORT_LOCK:
+        from armillary.kinematics.closing.stages import (
+            block_programs,  # for loops alone
+        )
 
     system = cell.loop_system
     rates_of: dict[int, dict[int, Number]] = {}

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from armillary.errors import JointError, quote
+from armillary.forks import IMPORT_LOCK
 from armillary.model.joint import Joint
 from armillary.model.unit import Unit
 from armillary.spatial.vector import Number
@@ -51,7 +52,8 @@ class OpaqueJoint(Joint, frozen=True):
         Raises:
             JointError: Always.
         """
-        from armillary.plugins import advice  # nobody else pays for it
+        with IMPORT_LOCK:
+            from armillary.plugins import advice  # nobody else pays for it
 
         raise JointError(
             f"Joint type {quote(self.kind)} is not known here, so it cannot move. "
