@@ -1,4 +1,4 @@
-"""How much of the stack functions of LLVM's language take, as it is told to callers."""
+"""How much of the stack functions of LLVM's language take, for their callers."""
 
 from __future__ import annotations
 

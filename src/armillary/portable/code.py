@@ -61,7 +61,7 @@ def code_files(
     if platform.is_gpu:
         text = to_assembly(module, platform.machine, LEVEL, variables=True)
         return {f"{name}.ptx": f"{_of_threads(signatures)}{text}".encode()}, signatures
-    # Where stacks are small, too little memory would be told by nothing.
+    # Where stacks are small, nothing would say that there is too little.
     used = stack_use(module)
     signatures = [
         replace(each, stack=max(used[key] for key in each.prototypes()))
