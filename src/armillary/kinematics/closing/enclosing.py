@@ -149,13 +149,17 @@ class Stretches(NamedTuple):
 
 
 def hull(stretches: Stretches) -> tuple[Array, Array]:
-    """Return the least and greatest positions of joints in all known stretches."""
-    known = stretches.is_known
-    q, reach = stretches.q[known], stretches.reach[known]
-    nothing = np.zeros(q.shape[1])
-    if not len(q):
-        return nothing, nothing
-    return (q - reach).min(axis=0), (q + reach).max(axis=0)
+    """Return the least and greatest positions of each joint, where they are known.
+
+    What is not known of one joint leaves what is known of others in these stretches:
+    loops of other robots in the cell may be next to a singularity meanwhile.
+    """
+    known = np.isfinite(stretches.reach)
+    q, reach = (np.where(known, each, 0.0) for each in stretches[:2])
+    lower = np.where(known, q - reach, math.inf).min(axis=0, initial=math.inf)
+    upper = np.where(known, q + reach, -math.inf).max(axis=0, initial=-math.inf)
+    never = np.isinf(lower)
+    return np.where(never, 0.0, lower), np.where(never, 0.0, upper)
 
 
 def refined(
