@@ -270,8 +270,14 @@ def _axes(
     if made_by.robot_axes not in {None, len(robot)}:
         raise ModelError(
             f"A robot of {name} has {made_by.robot_axes} axes, and these are "
-            f"{len(robot)}: {', '.join(map(quote, joints[: len(robot)]))}. Name those "
-            "of the robot in their order, axes=[...], and others in external=[...]."
+            f"{len(robot)}: {', '.join(map(quote, joints[: len(robot)]))}. "
+            + (
+                "Write those of robots with fewer to a .json file, or by a "
+                "post-processor of your own."
+                if len(motion.joint_names) < made_by.robot_axes
+                else "Name those of the robot in their order, axes=[...], and others "
+                "in external=[...]."
+            )
         )
     if len(others) > made_by.external_axes:
         raise ModelError(
