@@ -262,7 +262,7 @@ class World:
             times: Instants that ascend [s], shape (k,).
             frames: The frames; joints that do not move them are where they began.
         """
-        q = np.tile(self.changes[0][1].q, (len(times), 1))
+        q = self.changes[0][1].q[None].repeat(len(times), axis=0)
         _, joints = self.chain(*frames)
         for track in self.tracks.values():
             if track.pieces and not joints.isdisjoint(track.places):
