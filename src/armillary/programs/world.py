@@ -399,7 +399,8 @@ class World:
         k = self.cell.number(name)
         if self.state.tree.bases[k].mode == "fixed":
             raise StateError(
-                f"{quote(name)} is mounted with fixed=True and cannot be moved."
+                f"{quote(name)} is mounted with bolted=True, so that it cannot be "
+                f"moved: Mount(manipulator={quote(name)}, bolted=False) lets it."
             )
         return name
 
