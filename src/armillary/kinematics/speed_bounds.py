@@ -277,7 +277,7 @@ class SpeedBounds(NamedTuple):
 
 def zero_product(a: Any, b: Any) -> Array:
     """Return a b, 0 where one is 0 and the other infinite."""
-    both = np.not_equal(a, 0.0) & np.not_equal(b, 0.0)
+    both = np.asarray(np.not_equal(a, 0.0) & np.not_equal(b, 0.0), np.bool_)
     return np.multiply(a, b, out=np.zeros(both.shape), where=both)
 
 
