@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pytest
 
 import armillary as arm
+from armillary.kinematics.closing import enclosing
 from armillary.kinematics.closing.branch import home_branch
 from armillary.kinematics.closing.enclosing import (
     Stretches,
@@ -21,6 +22,7 @@ from armillary.kinematics.closing.enclosing import (
 )
 from armillary.trace import Op, evaluate
 from exact_operations import exact_operation
+from linkages import five_bar, slider_crank
 
 Array = npt.NDArray[np.float64]
 
@@ -184,3 +186,57 @@ def test_stretches_are_halved_until_all_are_known():
     slopes = np.abs(np.diff(passive, axis=0) / np.diff(dense)[:, None])
     assert (slopes.max(axis=0) <= found.fastest[:, 2:].max(axis=0)).all()
     assert found.fastest[:, 2:].max() < 2.0 * slopes.max()
+
+
+def test_a_motion_behind_a_long_rest_is_halved(monkeypatch: pytest.MonkeyPatch):
+    cell = mechanism("five_bar")
+    q0, q1 = np.array([1.0, 2.0]), np.array([1.6, 2.4])
+
+    def at(t: Array) -> Array:
+        return q0 + t.clip(0.0)[:, None] * (q1 - q0)
+
+    def stretches(a: Array, b: Array) -> Stretches:
+        half = 0.5 * (b.clip(0.0) - a.clip(0.0))[:, None] * np.abs(q1 - q0)
+        rate = np.where((b > 0.0)[:, None], q1 - q0, 0.0)
+        return Stretches(at(0.5 * (a + b)), half, rate, np.zeros_like(rate))
+
+    monkeypatch.setattr(enclosing, "MOST_STRETCHES", 200)
+    monkeypatch.setattr(enclosing, "MOST_NUMBERS", 1000)
+    times = np.append(np.linspace(-300.0, 0.0, 301), 1.0)
+    times, found = refined(home_branch(cell.workcell), times, at, stretches, 1e-6)
+    assert found.is_known.all()
+    assert (times > 0.0).sum() > 8
+
+
+def test_a_robot_is_known_while_loops_of_another_do_not_close():
+    """What bounds speeds of one has to hold where nothing is known of the other."""
+    slider, bars = (
+        make(np.random.default_rng(0)).manipulator()
+        for make in (slider_crank, five_bar)
+    )
+    robots = [arm.Manipulator(name="slider", links=slider.links, loops=slider.loops)]
+    robots.append(arm.Manipulator(name="bars", links=bars.links, loops=bars.loops))
+    cell = arm.Cell(manipulators=robots)
+    q1 = np.array([0.5, 3.0, -3.0])
+    q0 = np.zeros(3)
+
+    def at(t: Array) -> Array:
+        return q0 + t[:, None] * (q1 - q0)
+
+    def stretches(a: Array, b: Array) -> Stretches:
+        half = 0.5 * (b - a)[:, None] * np.abs(q1 - q0)
+        rate = np.tile(q1 - q0, (len(a), 1))
+        return Stretches(at(0.5 * (a + b)), half, rate, np.zeros_like(rate))
+
+    times = np.linspace(0.0, 1.0, 101)
+    branch = home_branch(cell.workcell)
+    times, found = refined(branch, times, at, stretches, 1e-3)
+    names = [*cell.joint_names, *cell.passive_names]
+    own = [k for k, name in enumerate(names) if name.startswith("slider")]
+    unknown = ~found.is_known
+    assert 0 < unknown.sum() < len(unknown)
+    assert np.isfinite(found.reach[:, own]).all()
+    lower, upper = hull(found)
+    reach = found.reach[:, own]
+    assert (found.q[:, own] - reach >= lower[own]).all()
+    assert (found.q[:, own] + reach <= upper[own]).all()

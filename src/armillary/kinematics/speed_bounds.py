@@ -277,9 +277,8 @@ class SpeedBounds(NamedTuple):
 
 def zero_product(a: Any, b: Any) -> Array:
     """Return a b, 0 where one is 0 and the other infinite."""
-    with np.errstate(invalid="ignore"):
-        product = np.multiply(a, b)
-    return np.where(np.isnan(product), 0.0, product)
+    both = np.asarray(np.not_equal(a, 0.0) & np.not_equal(b, 0.0), np.bool_)
+    return np.multiply(a, b, out=np.zeros(both.shape), where=both)
 
 
 def carriers_of(moving: MovingLinks, tree: Tree, row: int) -> list[int]:

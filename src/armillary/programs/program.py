@@ -72,6 +72,15 @@ class Sensor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     frame: str = WORLD
     parts: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Store names as a tuple.
+
+        Raises:
+            ModelError: They are not names.
+        """
+        names = _names("parts=", self.parts)
+        msgspec.structs.force_setattr(self, "parts", names)
+
 
 class Program(
     msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True

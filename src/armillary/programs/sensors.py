@@ -410,7 +410,7 @@ class SensorWatch:
             return knots, Stretches(*(each[None] for each in whole))
 
         def at(times: Array) -> Array:
-            q = np.tile(rest, (len(times), 1))
+            q = rest[None].repeat(len(times), axis=0)
             for track in tracks:
                 q[:, track.joints] = track.samples(times).q
             return q

@@ -264,7 +264,7 @@ class Track:
             half: How far they reach from there [s], shape (s,).
         """
         shape = len(middle), len(self.joints)
-        found = Stretches(np.tile(self.rest, (shape[0], 1)), *np.zeros((3, *shape)))
+        found = Stretches(self.rest[None].repeat(shape[0], 0), *np.zeros((3, *shape)))
         first = bisect_right(self.pieces, middle.min(), key=_start_of) - 1
         last = bisect_right(self.pieces, middle.max(), key=_start_of)
         for piece in self.pieces[max(first, 0) : last]:
@@ -356,7 +356,7 @@ def stretches_of(
     middle = 0.5 * (start + end)
     half = np.maximum(end - middle, middle - start)
     shape = len(middle), len(q)
-    whole = Stretches(np.tile(q, (shape[0], 1)), *np.zeros((3, *shape)))
+    whole = Stretches(q[None].repeat(shape[0], 0), *np.zeros((3, *shape)))
     for track in tracks:
         if track.pieces:
             found = track.stretches(middle, half)

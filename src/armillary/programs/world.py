@@ -265,7 +265,7 @@ class World:
             times: Instants that ascend [s], shape (k,).
             frames: The frames; joints that do not move them are where they began.
         """
-        q = np.tile(self.changes[0][1].q, (len(times), 1))
+        q = self.changes[0][1].q[None].repeat(len(times), axis=0)
         _, joints = self.chain(*frames)
         for track in self.tracks.values():
             if track.pieces and not joints.isdisjoint(track.places):
@@ -402,7 +402,8 @@ class World:
         k = self.cell.number(name)
         if self.state.tree.bases[k].mode == "fixed":
             raise StateError(
-                f"{quote(name)} is mounted with fixed=True and cannot be moved."
+                f"{quote(name)} is mounted with bolted=True, so that it cannot be "
+                f"moved: Mount(manipulator={quote(name)}, bolted=False) lets it."
             )
         return name
 

@@ -388,6 +388,17 @@ def test_grips_are_signals(tmp_path: Path):
         (pytest.approx(1.5, abs=US), "$OUT[7]=FALSE"),
     ]
     assert events(grips={"gripper/tcp": None}) == []
+    assert events(grips={"tcp": None}) == []  # as in steps of programs
+
+
+def test_robots_with_fewer_axes_are_sent_to_json(tmp_path: Path):
+    cell = arm.example("palletiser")
+    q = np.add(cell.home.q, [[0.0], [0.05], [0.1]])
+    given = Motion.through([0, 1, 2], q, 0 * q, start=cell.home)
+    with pytest.raises(arm.errors.ModelError, match=r"fewer to a \.json file"):
+        cell.hand_over(given, tmp_path / "move.src")
+    done = cell.hand_over(given, tmp_path / "move.json")
+    assert done.deviation <= 1e-6
 
 
 # Bad input

@@ -87,7 +87,7 @@ DEEPEST: Final = 2
 """How often stretches are parted that are too many for one box of T."""
 
 MOST_STRETCHES: Final = 20_000
-"""To which stretches are halved at most."""
+"""So many more than at first stretches are halved to at most."""
 
 LARGEST: Final = 0.5
 """The widest box that is tried [rad, or of the size of a loop]."""
@@ -95,6 +95,9 @@ LARGEST: Final = 0.5
 GRID: Final = 1.0 / 8.0
 """To multiples of this the boxes are widened for which T is found, so that motions
 near each other share it [rad, or of the size of a loop]."""
+
+MOST_NUMBERS: Final = 4_000_000
+"""Second derivatives of stretches that are enclosed at once."""
 
 MOST_JOINED: Final = 24
 """Joints of blocks that are enclosed as one, whose third derivatives are many."""
@@ -149,13 +152,17 @@ class Stretches(NamedTuple):
 
 
 def hull(stretches: Stretches) -> tuple[Array, Array]:
-    """Return the least and greatest positions of joints in all known stretches."""
-    known = stretches.is_known
-    q, reach = stretches.q[known], stretches.reach[known]
-    nothing = np.zeros(q.shape[1])
-    if not len(q):
-        return nothing, nothing
-    return (q - reach).min(axis=0), (q + reach).max(axis=0)
+    """Return the least and greatest positions of each joint, where they are known.
+
+    What is not known of one joint leaves what is known of others in these stretches:
+    loops of other robots in the cell may be next to a singularity meanwhile.
+    """
+    known = np.isfinite(stretches.reach)
+    q, reach = (np.where(known, each, 0.0) for each in stretches[:2])
+    lower = np.where(known, q - reach, math.inf).min(axis=0, initial=math.inf)
+    upper = np.where(known, q + reach, -math.inf).max(axis=0, initial=-math.inf)
+    never = np.isinf(lower)
+    return np.where(never, 0.0, lower), np.where(never, 0.0, upper)
 
 
 def refined(
@@ -179,11 +186,12 @@ def refined(
         Reaches are infinite where nothing is proven.
     """
     a, b = times[:-1], times[1:]
+    most = len(a) + MOST_STRETCHES
     found = with_passive(branch, stretches(a, b), at(a), at(b))
     while True:
         # Where loops do not close at all nothing will be found.
         open_ = ~found.is_known & (b - a > least) & np.isfinite(found.q).all(axis=1)
-        if not open_.any() or len(a) > MOST_STRETCHES:
+        if not open_.any() or len(a) > most:
             break
         middle = 0.5 * (a + b)[open_]
         halves = (
@@ -418,8 +426,11 @@ class LoopBounds:
             known = np.isfinite(whole.q[:, block.joints]).all(axis=1)
             known &= np.isfinite(whole.reach[:, list(block.block.inputs)]).all(axis=1)
             rows = np.flatnonzero(known)
-            if len(rows):
-                self._enclose(number, whole, rows)
+            # Second derivatives of stretches of hours do not fit in memory at once.
+            size = len(block.block.unknowns) * len(block.joints) ** 2
+            parts = math.ceil(len(rows) * size / MOST_NUMBERS)
+            for part in np.array_split(rows, parts) if parts else ():
+                self._enclose(number, whole, part)
             # The assemblies there are those to which that of the middle moves on.
             unknowns = list(block.block.unknowns)
             near = np.ones(len(passive), np.bool_)

@@ -267,11 +267,18 @@ def _axes(
         if [*joints, *elsewhere].count(joint) > 1:
             raise ModelError(f"Joint {quote(joint)} is named twice.")
     name = made_by.name
-    if made_by.robot_axes not in {None, len(robot)}:
+    wanted = made_by.robot_axes
+    if wanted is not None and wanted != len(robot):
         raise ModelError(
-            f"A robot of {name} has {made_by.robot_axes} axes, and these are "
-            f"{len(robot)}: {', '.join(map(quote, joints[: len(robot)]))}. Name those "
-            "of the robot in their order, axes=[...], and others in external=[...]."
+            f"A robot of {name} has {wanted} axes, and these are "
+            f"{len(robot)}: {', '.join(map(quote, joints[: len(robot)]))}. "
+            + (
+                "Write those of robots with fewer to a .json file, or by a "
+                "post-processor of your own."
+                if len(motion.joint_names) < wanted
+                else "Name those of the robot in their order, axes=[...], and others "
+                "in external=[...]."
+            )
         )
     if len(others) > made_by.external_axes:
         raise ModelError(

@@ -102,9 +102,12 @@ def grip_signals(
             part; None where the gripper has no signal.
 
     Raises:
-        UnknownName: A frame that grips is not named.
+        UnknownName: A frame that grips is not named, or does not exist.
         ModelError: A part is released that nothing has gripped.
     """
+    if motion.start is not None:
+        cell = motion.start.cell
+        grips = {cell.qualified(name): signal for name, signal in grips.items()}
     holders: dict[str, str] = {}
     made: list[list[SetSignal]] = []
     for event in motion.attachments:
