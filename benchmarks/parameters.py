@@ -1,13 +1,17 @@
 """Numbers of a cell as inputs, and calibration, beside constants and differences.
 
-The peer of a calibration does what its users write with SciPy: residuals of the same
-measurements, by NumPy over all rows at once, and derivatives by finite differences.
+The first peer of a calibration does what its users write with SciPy: residuals of the
+same measurements, by NumPy over all rows at once, and derivatives by finite
+differences. The other, pybotics, asks its model for one position after the other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
+from importlib import import_module
 from time import process_time
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +22,7 @@ import armillary as arm
 from armillary import Cell
 from armillary.calibration.measurements import Positions
 from benchmarks.closed import one_thread
-from benchmarks.measure import Figure, best_times, cheaper, faster, within
+from benchmarks.measure import Figure, beside, best_times, cheaper, faster, within
 
 Array = npt.NDArray[np.float64]
 
@@ -123,6 +127,35 @@ def of_calibration(cell: Cell) -> Iterator[Figure]:
     )
     yield within("calibration, 24 numbers, 60 positions", ours, at_most=0.05)
     what = "calibration, SciPy with differences of NumPy"
+    yield faster(what, ours, peer, at_least=50.0)
+    what = "calibration, 24 numbers of a UR10 from 60 positions, pybotics"
+    yield from beside("pybotics", what, partial(_of_pybotics, what, ours))
+
+
+def _of_pybotics(what: str, ours: float) -> Iterator[Figure]:
+    """Yield the figure of its own example: all numbers of a UR10, lengths in mm."""
+    models, robots, optimization = (
+        cast("Any", import_module(f"pybotics.{name}"))
+        for name in ("predefined_models", "robot", "optimization")
+    )
+    rng = np.random.default_rng(1)
+    nominal: Array = models.ur10()
+    q = rng.uniform(-2.0, 2.0, (MEASURED, 6))
+    truth = robots.Robot.from_parameters(nominal + rng.normal(0.0, 1e-3, nominal.shape))
+    x = np.array([truth.fk(row)[:3, 3] for row in q])
+    x += rng.normal(0.0, 1e3 * NOISE, x.shape)
+    every = np.ones(nominal.size, bool)
+
+    def calibrated() -> Array:
+        robot = robots.Robot.from_parameters(nominal.copy())
+        asked = optimization.OptimizationHandler(robot, kinematic_chain_mask=every)
+        start: Array = asked.generate_optimization_vector()
+        distances = optimization.optimize_accuracy
+        return least_squares(distances, start, args=(asked, q, x)).fun
+
+    distances = calibrated()
+    assert np.sqrt((distances**2).mean()) < 3e3 * NOISE  # of three coordinates
+    (peer,) = best_times(calibrated, turns=3, clock=process_time)
     yield faster(what, ours, peer, at_least=50.0)
 
 
