@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import bisect
 import json
 import re
 import sys
@@ -194,7 +193,7 @@ def _with_reflector(cell: Cell, frame: str, name: str) -> tuple[Cell, str]:
         raise ModelError(
             "--reflector adds a frame to a link of a robot, which --frame names."
         )
-    owner = bisect.bisect_right(workcell.starts, at.link) - 1
+    owner = workcell.owners[at.link]
     robot = workcell.manipulators[owner]
     link = robot.links[at.link - workcell.starts[owner]]
     added = Frame(name=name, pose=link.primary.inverse() @ at.pose)

@@ -144,31 +144,6 @@ class CompiledPipeline(msgspec.Struct, frozen=True):
             make,
         )
 
-    def by_record(
-        self,
-        tables: Mapping[str, Mapping[str, Any]],
-        callees: Sequence[Callees] = (),
-        *,
-        table: str,
-        places: str,
-    ) -> KernelByRecord:
-        """Return a kernel that is asked for some records of a table at a time.
-
-        Args:
-            tables: As for a call.
-            callees: The same.
-            table: The table, which no span leads to.
-            places: Its field that is a position in a column: the results of the records
-                that are asked for are there, from the first entry on.
-
-        Raises:
-            KernelError: As for a call.
-            UnknownName: The same.
-            ShapeError: The same.
-        """
-        packed = pack(self.pipeline, self.made_for, tables, callees)
-        return self.bound_by_record(packed, callees, table=table, places=places)
-
     def bound_by_record(
         self,
         packed: Mapping[str, Array],
@@ -177,7 +152,15 @@ class CompiledPipeline(msgspec.Struct, frozen=True):
         table: str,
         places: str,
     ) -> KernelByRecord:
-        """Return the same with the records of tables, which `pack` has checked."""
+        """Return a kernel that is asked for some records of a table at a time.
+
+        Args:
+            packed: Records of tables, which `pack` has checked.
+            callees: What its fields of kind `code` call.
+            table: The table, which no span leads to.
+            places: Its field that is a position in a column: the results of the records
+                that are asked for are there, from the first entry on.
+        """
         native, words = self._with_tables(packed, callees)
         number = self.pipeline.tables.index(self.pipeline.table(table))
         (field,) = (f for f in self.pipeline.tables[number].fields if f.name == places)
