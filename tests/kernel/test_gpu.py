@@ -32,6 +32,7 @@ from armillary.trace import trace
 Array = npt.NDArray[Any]
 
 REGISTERS = "ctaid", "ntid", "tid"
+STEPS = "copied", "computed", "written"
 OF_REGISTERS = """
 @{0} = internal global i32 0
 define i32 @{0}.x() {{
@@ -121,7 +122,8 @@ class CpuCuda:
         count = self.counts[id(code)]
         pointers = (ctypes.c_void_p * count).from_address(parameters)
         numbers = [ctypes.c_uint64.from_address(at or 0).value for at in pointers]
-        kernel = ctypes.CFUNCTYPE(None, *[ctypes.c_uint64] * count)(code.address(name))
+        prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_uint64] * count)
+        steps = [prototype(code.address(f"{name}_x1_{step}")) for step in STEPS]
         set_register = {
             each: ctypes.CFUNCTYPE(None, ctypes.c_int)(code.address(f"set_{each}"))
             for each in REGISTERS
@@ -129,9 +131,10 @@ class CpuCuda:
         set_register["ntid"](threads)
         for block in range(blocks):
             set_register["ctaid"](block)
-            for thread in range(threads):
-                set_register["tid"](thread)
-                kernel(*numbers)
+            for step in steps:  # each thread waits for the others of its warp
+                for thread in range(threads):
+                    set_register["tid"](thread)
+                    step(*numbers)
         return self._done("cuLaunchKernel")
 
     counts: dict[int, int] = {}  # noqa: RUF012 - of arguments, by module
@@ -146,6 +149,17 @@ def host_code(code: GpuCode) -> Code:
         text = code.ir.replace("define ptx_kernel void", "define void")
         text = re.sub(r"declare i32 @llvm.nvvm.read.*\n", "", text)
         text = text.replace("@llvm.nvvm.read.ptx.sreg.", "@")
+        text = text.replace("declare void @llvm.nvvm.bar", "declare void @bar")
+        text = text.replace("@llvm.nvvm.bar", "@bar")
+        # The kernel calls its steps, and waits between; here they are called one by one.
+        kernel = re.compile(rf"define void @{code.name}\(.*?^}}", re.DOTALL | re.MULTILINE)
+        text, count = kernel.subn("", text)
+        text, annotations = re.subn(r".*ptr @kernel, !\"maxntidx.*|!nvvm.*", "", text)
+        assert (count, annotations) == (1, 2)
+        for step in STEPS:
+            own = f"void @{code.name}_x1_{step}("
+            assert text.count(f"define internal {own}") == 1
+            text = text.replace(f"define internal {own}", f"define {own}")
         text += "".join(OF_REGISTERS.format(each) for each in REGISTERS)
         made = Code(to_object(text, host(), 1, variables=True), host())
         LOADED[code.ptx] = made

@@ -24,6 +24,7 @@ import numpy.typing as npt
 from armillary import forks
 from armillary.errors import KernelError, ShapeError
 from armillary.kernel.arguments import ROCM, Computation, is_on_gpu
+from armillary.kernel.gpu_entry import THREADS
 from armillary.kernel.gpu_array import DEFAULT_STREAM, GpuArray, packed
 from armillary.kernel.gpu_driver import Driver, GpuCode, Launch, cuda_driver
 from armillary.trace import Port
@@ -31,9 +32,6 @@ from armillary.trace import Port
 __all__ = ["call_on_gpu", "gpu_code"]
 
 Array = npt.NDArray[Any]
-
-THREADS: Final = 128
-"""Threads of a block: rows that share a processor of the GPU."""
 
 MOST_BLOCKS: Final = 2**31 - 1
 

@@ -27,6 +27,7 @@ from armillary.kernel.block_rows import ALIGNMENT
 from armillary.kernel.builder import METADATA, FunctionBuilder, Value
 from armillary.kernel.compiler import with_small_buffers, without_empty_arrays
 from armillary.kernel.emit import emit_block
+from armillary.kernel.gpu_entry import Place, inlined, sizes_of_blocks, thread_code
 from armillary.kernel.intrinsics.ieee import WHOLE, layout
 from armillary.kernel.levels import of_levels
 from armillary.kernel.machine_type import (
@@ -165,14 +166,17 @@ def standalone_module(
         blocks = [_Block(each, real_of(bits, k)) for k in sorted({1, most})]
         for block in blocks:
             declared.update(block.declared)
-            parts += block.texts
+            is_gpu = platform is not None and platform.is_gpu
+            parts += block.of_threads() if is_gpu else block.texts
         address = platform.address if platform else I64
         if platform and platform.is_gpu:
-            parts.append(_thread(blocks[0], declared))
+            parts += thread_code(blocks[0], blocks[0].real, declared)
         else:
             parts += [f.text for f in _entries(blocks[0], blocks[-1], address)]
         constants.update(data for block in blocks for data in block.constants)
     parts += map(_constant, sorted(constants))
+    if platform and platform.is_gpu:
+        parts.append(sizes_of_blocks([each.name for each in functions]))
     return _assembled(declared, parts, platform)
 
 
@@ -225,7 +229,9 @@ class _Block:
         self.declared: dict[str, str] = {}
         self.texts: list[str] = []
         self._called: frozenset[bytes] = frozenset()
-        if function.callees:
+        if isinstance(function.computation, Pipeline) and any(
+            calls_in(function.computation.stages)
+        ):
             self._add_callees(function.computation, function.callees)
         own: dict[str, str] = {}
         for f in made:
@@ -240,9 +246,8 @@ class _Block:
             )
 
     def _add_callees(
-        self, computation: Program | Pipeline, callees: Sequence[CalledCode]
+        self, computation: Pipeline, callees: Sequence[CalledCode]
     ) -> None:
-        assert isinstance(computation, Pipeline)
         made = dispatch_code(computation, callees, self.real, self.prefix)
         self.declared.update(made.declared)
         self.texts += made.texts
@@ -264,31 +269,35 @@ class _Block:
             yield records.tobytes()
         yield from self._called
 
+    def of_threads(self) -> list[str]:
+        """Return its functions for the threads of a GPU."""
+        own = f"@{self.prefix}block("
+        return [inlined(text) if own in text[: text.index("{")] else text for text in self.texts]
+
+    @property
+    def name(self) -> str:
+        """Return the name of the function."""
+        return self.function.name
+
+    @property
+    def ports(self) -> list[tuple[str, Port]]:
+        """Return the inputs and outputs that callers give, by name in an entry."""
+        named = {"in": self.function.inputs, "out": self.function.computation.outputs}
+        return [(f"{k}{i}", p) for k, ports in named.items() for i, p in enumerate(ports)]
+
     def begun(self, name: str, *, result: Type = I32, **more: Type) -> FunctionBuilder:
         """Return an entry, begun, with its parameters."""
-        names = [f"in{k}" for k in range(len(self.function.inputs))]
-        names += [f"out{k}" for k in range(len(self.function.computation.outputs))]
-        parameters = {**dict.fromkeys(names, PTR), **more}
+        parameters = {**dict.fromkeys([key for key, _ in self.ports], PTR), **more}
         return FunctionBuilder(name, result, exported=True, more=parameters)
 
-    def called(
-        self, f: FunctionBuilder, row: Value | None = None, *, strides: bool = False
-    ) -> Value:
+    def called(self, f: FunctionBuilder, place: Place) -> Value:
         """Call it for the rows from one on; return the lanes that it flags.
 
         Args:
             f: The function that does.
-            row: Which row is the first; by default that at the addresses themselves.
-            strides: Whether parameters say how many numbers rows of inputs are apart.
+            place: Where the first row of an input or output lies, by its name in `f`.
         """
-        function, scalar = self.function, self.real.scalar
-
-        def place(name: str, port: Port) -> Value:
-            if row is None:
-                return f[name]
-            step = f[f"stride_{name}"] if strides and name[0] == "i" else port.size
-            return f.element(f[name], scalar, row * step)
-
+        function = self.function
         free = {port.name: k for k, port in enumerate(function.inputs)}
         arguments = [
             place(f"in{free[port.name]}", port)
@@ -303,6 +312,13 @@ class _Block:
             arguments.append(self._tables(f))
         bits = bits_of_lanes(self.lanes)
         return f.call(f"@{self.prefix}block", bits, *arguments)
+
+    def called_from(self, f: FunctionBuilder, row: Value) -> Value:
+        """Call it for the rows from `row` on, which follow each other."""
+        scalar = self.real.scalar
+        return self.called(
+            f, lambda name, port: f.element(f[name], scalar, row * port.size)
+        )
 
     def _tables(self, f: FunctionBuilder) -> Value:
         """Return where the words of tables are: see `pipeline_code.TABLE`."""
@@ -341,7 +357,7 @@ def _entries(single: _Block, wide: _Block, address: Type) -> list[FunctionBuilde
     """
     name = single.function.name
     f = single.begun(name)
-    f.ret(single.called(f).to(I32, "zext"))
+    f.ret(single.called(f, lambda name, _: f[name]).to(I32, "zext"))
     entries = [f]
     f = wide.begun(f"{name}_rows", count=address)
     count = f["count"]
@@ -352,30 +368,12 @@ def _entries(single: _Block, wide: _Block, address: Type) -> list[FunctionBuilde
     if wide.lanes > 1:
         whole = count & -wide.lanes
         with f.loop(whole, 0, wide.lanes) as k:
-            mask = wide.called(f, k).differs(0).to(I32, "zext")
+            mask = wide.called_from(f, k).differs(0).to(I32, "zext")
             flagged.set(flagged.get() | mask)
     with f.loop(count, whole) as k:
-        flagged.set(flagged.get() | single.called(f, k).to(I32, "zext"))
+        flagged.set(flagged.get() | single.called_from(f, k).to(I32, "zext"))
     f.ret(flagged.get())
     return [*entries, f]
-
-
-def _thread(block: _Block, declared: dict[str, str]) -> str:
-    """Return the kernel of a GPU: its thread computes the row of its number, if any."""
-    inputs = range(len(block.function.inputs))
-    strides = {f"stride_in{k}": I64 for k in inputs}
-    f = block.begun(block.function.name, result=VOID, count=I64, **strides)
-    numbers: list[Value] = []
-    for what in ("ctaid.x", "ntid.x", "tid.x"):
-        name = f"@llvm.nvvm.read.ptx.sreg.{what}"
-        declared[name] = f"declare i32 {name}()"
-        numbers.append(f.call(name, I32).to(I64, "zext"))
-    group, size, thread = numbers
-    row = group * size + thread
-    with f.when(row < f["count"]):
-        block.called(f, row, strides=True)
-    f.ret()
-    return f.text.replace("define void", "define ptx_kernel void", 1)
 
 
 def _constant(data: bytes) -> str:
