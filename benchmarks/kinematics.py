@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+import armillary as arm
 from benchmarks.measure import Figure, beside, best_times, cheaper, faster
 from benchmarks.robots import Robot, panda, talos, ur5
 
@@ -73,7 +74,10 @@ def arm_figures(name: str, robot: Robot) -> Iterator[Figure]:
 
 def jax_figures(what: str, robot: Robot, Q: np.ndarray) -> Iterator[Figure]:
     """Yield the figure of poses beside JAX."""
-    fk, jax_fk = robot.cell.fk(robot.tip, joints=robot.joints), jax_poses(robot)
+    fk, jax_fk = (
+        robot.cell.fk(robot.tip, joints=robot.joints),
+        jax_poses(robot.manipulator, robot.tip),
+    )
     X, Q32 = np.empty((BATCH, 4, 4)), Q.astype(np.float32)
     error = np.abs(np.asarray(jax_fk(Q32[:100])) - fk(Q[:100])).max()
     assert error < 1e-4, error
@@ -119,21 +123,25 @@ def talos_figures(robot: Robot) -> Iterator[Figure]:
     yield faster(what, ours / count, peer / 300, at_least=20)
 
 
-def jax_poses(robot: Robot, dtype: str = "float32") -> Callable[[np.ndarray], Any]:
-    """Return a jitted, vmapped FK, unrolled into scalars by hand."""
+def jax_poses(
+    manipulator: arm.Manipulator, tip: str, dtype: str = "float32"
+) -> Callable[[np.ndarray], Any]:
+    """Return a jitted, vmapped FK of a link, unrolled into scalars by hand.
+
+    It takes the positions of the joints that turn between the base and the link.
+    """
     import jax
     import jax.numpy as jnp
 
-    model = robot.model
-    tip = model.frames[model.getFrameId(robot.tip)]
-    steps = []
-    joint = tip.parentJoint
-    while joint:
-        X = model.jointPlacements[joint].homogeneous
-        axis = np.asarray(model.joints[joint].createData().S).ravel()[3:]
-        steps.insert(0, (joint - 1, X, axis))
-        joint = model.parents[joint]
-    end = tip.placement.homogeneous
+    steps: list[tuple[np.ndarray, np.ndarray]] = []
+    name: str | None = tip
+    while name is not None:
+        link = manipulator.link(name)
+        if link.joint is not None:
+            turns = isinstance(link.joint, arm.joints.Revolute)
+            axis = np.asarray(link.joint.axis) if turns else np.zeros(3)
+            steps.insert(0, (link.joint.precursor.matrix(), axis))
+        name = link.parent
 
     def product(A: list, B: list) -> list:
         def entry(i: int, j: int) -> object:
@@ -152,9 +160,12 @@ def jax_poses(robot: Robot, dtype: str = "float32") -> Callable[[np.ndarray], An
 
     def forward(q: jax.Array) -> jax.Array:
         X = rows(np.eye(4))
-        for k, placement, axis in steps:
+        k = 0
+        for placement, axis in steps:
             X = product(X, rows(placement))
             turn = axis @ np.ones(3)
+            if not turn:
+                continue
             c, s = jnp.cos(q[k]), jnp.sin(q[k]) * turn
             if abs(axis[2]) > 0.5:
                 R = [[c, -s, 0.0, 0.0], [s, c, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]]
@@ -163,7 +174,7 @@ def jax_poses(robot: Robot, dtype: str = "float32") -> Callable[[np.ndarray], An
             else:
                 R = [[1.0, 0.0, 0.0, 0.0], [0.0, c, -s, 0.0], [0.0, s, c, 0.0]]
             X = product(X, R)
-        X = product(X, rows(end))
+            k += 1
         flat = [jnp.asarray(x, dtype) for row in X for x in row]
         last = [jnp.asarray(float(x), dtype) for x in (0, 0, 0, 1)]
         return jnp.stack([*flat, *last]).reshape(4, 4)

@@ -58,7 +58,7 @@ def arm_figures(what: str, robot: Robot) -> Iterator[Figure]:
     # For all threads: `jax.enable_x64` is for this one, and JAX calls from others.
     jax.config.update("jax_enable_x64", True)
     try:
-        formula, fk = jax_poses(robot, "float64"), kernel.jax()
+        formula, fk = jax_poses(robot.manipulator, robot.tip, "float64"), kernel.jax()
         on_jax = jnp.asarray(Q)
 
         def gradient(poses: Any) -> Any:

@@ -37,6 +37,12 @@ class Robot:
     model: Any
     data: Any
 
+    @property
+    def manipulator(self) -> arm.Manipulator:
+        """Return the one that the cell has."""
+        (found,) = self.cell.manipulators
+        return found
+
     def random_q(self, count: int, seed: int = 0) -> np.ndarray:
         """Return joint vectors within limits, shape (count, n)."""
         lower, upper = self.model.lowerPositionLimit, self.model.upperPositionLimit

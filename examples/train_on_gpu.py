@@ -2,8 +2,8 @@
 """Train a network to solve inverse kinematics, with a loss that goes through FK.
 
 On an NVIDIA GPU poses and their gradients are computed there, nothing is copied: it
-needs `pip install 'armillary[gpu,torch]'` and a driver. That way was never run.
-Without a GPU the same code runs on the CPU.
+needs `pip install 'armillary[gpu,torch]'` and a driver. Without a GPU the same code
+runs on the CPU.
 
     python train_on_gpu.py [STEPS]
 """

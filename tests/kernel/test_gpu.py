@@ -12,6 +12,7 @@ import enum
 import re
 from collections.abc import Callable
 from importlib.util import find_spec
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,9 +22,10 @@ import pytest
 
 import armillary as arm
 from armillary.errors import ArmillaryError, KernelError, ShapeError
-from armillary.kernel import compile, gpu, gpu_driver
+from armillary.kernel import compile, gpu, gpu_driver, gpu_libraries
 from armillary.kernel.code import Code
 from armillary.kernel.gpu import THREADS
+from armillary.kernel.gpu_array import GpuArray
 from armillary.kernel.gpu_driver import CudaDriver, GpuCode
 from armillary.kernel.host import host
 from armillary.kernel.jit import to_object
@@ -151,8 +153,10 @@ def host_code(code: GpuCode) -> Code:
         text = text.replace("@llvm.nvvm.read.ptx.sreg.", "@")
         text = text.replace("declare void @llvm.nvvm.bar", "declare void @bar")
         text = text.replace("@llvm.nvvm.bar", "@bar")
-        # The kernel calls its steps, and waits between; here they are called one by one.
-        kernel = re.compile(rf"define void @{code.name}\(.*?^}}", re.DOTALL | re.MULTILINE)
+        # The kernel calls its steps, and waits between; here each is called by itself.
+        kernel = re.compile(
+            rf"define void @{code.name}\(.*?^}}", re.DOTALL | re.MULTILINE
+        )
         text, count = kernel.subn("", text)
         text, annotations = re.subn(r".*ptr @kernel, !\"maxntidx.*|!nvvm.*", "", text)
         assert (count, annotations) == (1, 2)
@@ -207,7 +211,10 @@ class Capsules:
 
 
 class Arrays:
-    """The library of such arrays; see `gpu.Library`."""
+    """The library of such arrays; see `gpu_libraries.Library`."""
+
+    def read(self, name: str, value: OnGpu) -> GpuArray:
+        return GpuArray.of(name, value)
 
     def empty(self, shape: tuple[int, ...], dtype: Any, like: OnGpu) -> OnGpu:
         if int(np.prod(shape)) > 10**6:
@@ -233,7 +240,7 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> CpuCuda:
     monkeypatch.setattr(gpu, "gpu_code", noted)
     monkeypatch.setattr(gpu, "_driver", lambda: driver)
     monkeypatch.setattr(
-        gpu, "LIBRARIES", {OnGpu.__module__.partition(".")[0]: Arrays()}
+        gpu_libraries, "LIBRARIES", {OnGpu.__module__.partition(".")[0]: Arrays()}
     )
     return made
 
@@ -356,7 +363,7 @@ def test_a_solver_answers_by_its_kernel(cuda: CpuCuda):
 def test_arrays_may_have_dlpack_alone(
     cell: arm.Cell, cuda: CpuCuda, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(gpu, "LIBRARIES", {})
+    monkeypatch.setattr(gpu_libraries, "LIBRARIES", {})
     fk = cell.fk("tool0")
     Q = np.random.default_rng(5).uniform(-1.0, 1.0, (12, 6))
     given, out = Capsules(Q[::2], cuda), Capsules(np.zeros((6, 4, 4)), cuda)
@@ -443,7 +450,7 @@ def test_errors_of_the_driver(
 def test_arrays_of_unknown_libraries_need_out(
     cell: arm.Cell, cuda: CpuCuda, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(gpu, "LIBRARIES", {})
+    monkeypatch.setattr(gpu_libraries, "LIBRARIES", {})
     fk, Q = cell.fk("tool0"), OnGpu(np.zeros((3, 6)), cuda)
     with pytest.raises(KernelError, match=r"give out= with the shape \(3, 4, 4\)"):
         fk(Q)
@@ -467,18 +474,128 @@ def test_a_machine_without_a_driver():
         CudaDriver(SimpleNamespace(cuInit=missing))
 
 
-def test_on_a_gpu():
-    """All that the other tests do, by NVIDIA's driver, where torch finds a GPU."""
-    torch: Any = pytest.importorskip("torch", reason="needs torch, and a GPU")
-    if not torch.cuda.is_available():
+# On a GPU, by NVIDIA's driver, where torch finds one.
+
+
+@pytest.fixture
+def torch() -> Any:
+    found: Any = pytest.importorskip("torch", reason="needs torch, and a GPU")
+    if not found.cuda.is_available():
         pytest.skip("there is no GPU here")
+    return found
+
+
+def test_on_a_gpu(torch: Any, cell: arm.Cell):
+    """Around the sizes of warps and blocks, on a stream of its own."""
     gpu_driver.cuda_driver()
-    cell = arm.example("irb2400")
-    Q = np.random.default_rng(0).uniform(-1.0, 1.0, (1000, 6))
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        on_gpu = torch.tensor(Q, device="cuda")
-        for kernel in (cell.fk("tool0"), cell.jacobian("tool0"), cell.mass_matrix()):
-            found = kernel(on_gpu)
-            assert found.device.type == "cuda"
-            np.testing.assert_allclose(found.cpu().numpy(), kernel(Q), atol=1e-12)
+    kernels = cell.fk("tool0"), cell.jacobian("tool0"), cell.mass_matrix()
+    with torch.cuda.stream(torch.cuda.Stream()):
+        for rows in (0, 1, 31, 32, 33, 1000):
+            Q = np.random.default_rng(rows).uniform(-1.0, 1.0, (rows, 6))
+            for kernel in kernels:
+                found = kernel(torch.tensor(Q, device="cuda"))
+                assert found.device.type == "cuda"
+                np.testing.assert_allclose(found.cpu().numpy(), kernel(Q), atol=1e-12)
+
+
+def test_on_a_gpu_nothing_else_is_written(torch: Any, cell: arm.Cell):
+    fk, rows = cell.fk("tool0"), 45
+    Q = np.random.default_rng(0).uniform(-1.0, 1.0, (rows, 6))
+    whole = torch.full((rows + 40, 4, 4), 7.0, dtype=torch.float64, device="cuda")
+    fk(torch.tensor(Q, device="cuda"), out=whole[20 : rows + 20])
+    np.testing.assert_allclose(whole[20:-20].cpu().numpy(), fk(Q), atol=1e-12)
+    assert bool((whole[:20] == 7.0).all() and (whole[-20:] == 7.0).all())
+
+
+def test_on_a_gpu_rows_may_be_apart_or_shared(torch: Any):
+    program = trace(lambda a, b, c: a * b + c, name="f", a=(3,), b=(3,), c=(3,))
+    kernel = compile(program, dtype=np.float32)
+    rng = np.random.default_rng(2)
+    wide, one, c = (
+        rng.normal(size=size).astype(np.float32) for size in ((90, 3), (3,), (3,))
+    )
+    a, b = (torch.tensor(x, device="cuda") for x in (wide, one))
+    found = kernel(a[::2], b.expand(45, 3), c)
+    wanted = kernel(np.ascontiguousarray(wide[::2]), one, c)
+    np.testing.assert_allclose(found.cpu().numpy(), wanted, rtol=1e-6)
+
+
+def test_on_a_gpu_gradients(torch: Any, cell: arm.Cell):
+    fk = cell.fk("tool0").torch()
+    Q = np.random.default_rng(3).uniform(-1.0, 1.0, (70, 6))
+    slopes: list[Any] = []
+    for device in ("cuda", "cpu"):
+        q = torch.tensor(Q, device=device, requires_grad=True)
+        (fk(q) ** 3).sum().backward()
+        slopes.append(q.grad.cpu().numpy())
+    np.testing.assert_allclose(slopes[0], slopes[1], atol=1e-12)
+
+
+def test_on_a_gpu_arrays_of_cupy(torch: Any, cell: arm.Cell):
+    cupy: Any = pytest.importorskip("cupy")
+    fk = cell.fk("tool0")
+    Q = np.random.default_rng(4).uniform(-1.0, 1.0, (70, 6))
+    found = fk(cupy.asarray(Q))
+    assert type(found).__module__.startswith("cupy")
+    np.testing.assert_allclose(cupy.asnumpy(found), fk(Q), atol=1e-12)
+
+
+def test_on_a_gpu_arrays_of_jax(torch: Any, cell: arm.Cell):
+    jax: Any = pytest.importorskip("jax")
+    fk = cell.fk("tool0", dtype=np.float32)
+    Q = np.random.default_rng(5).uniform(-1.0, 1.0, (70, 6)).astype(np.float32)
+    q = jax.device_put(Q, jax.devices("gpu")[0])
+    with pytest.raises(KernelError, match="give out="):
+        fk(q)
+    out = torch.empty((70, 4, 4), dtype=torch.float32, device="cuda")
+    fk(q, out=out)
+    np.testing.assert_allclose(out.cpu().numpy(), fk(Q), atol=1e-5)
+
+
+def test_on_a_gpu_a_compiled_file_runs_in_cupy(cell: arm.Cell, tmp_path: Path):
+    cupy: Any = pytest.importorskip("cupy", reason="needs CuPy, and a GPU")
+    asks = ["fk:tool0", "jacobian:tool0"]
+    cell.compile_to(tmp_path / "lab", ask=asks, target="ptx", name="lab")
+    module = cupy.RawModule(path=str(tmp_path / "lab" / "lab.ptx"))
+    rows, size = 77, THREADS
+    Q = np.random.default_rng(7).uniform(-1.0, 1.0, (rows, 6))
+    q = cupy.asarray(Q)
+    for ask, kernel in zip(
+        asks, (cell.fk("tool0"), cell.jacobian("tool0")), strict=True
+    ):
+        out = cupy.full((rows, *kernel(Q).shape[1:]), 7.0)
+        function = module.get_function(f"lab_{ask.replace(':', '_')}")
+        given = q, out, np.int64(rows), np.int64(6)
+        function((-(-rows // size),), (size,), given)
+        np.testing.assert_allclose(cupy.asnumpy(out), kernel(Q), atol=1e-12)
+
+
+def test_on_a_gpu_refusals(torch: Any, cell: arm.Cell):
+    fk = cell.fk("tool0")
+    q = torch.zeros((4, 6), dtype=torch.float64, device="cuda")
+    with pytest.raises(ShapeError, match="float32 on the GPU, and the kernel"):
+        fk(q.float())
+    with pytest.raises(ShapeError, match="do not follow each other"):
+        fk(torch.zeros((6, 4), dtype=torch.float64, device="cuda").T)
+    with pytest.raises(KernelError, match="no memory for results"):
+        fk(q[:1].expand(2**40, 6))
+    assert bool(torch.isfinite(fk(q)).all())
+
+
+def test_on_a_gpu_checks_and_solvers(torch: Any):
+    lab = arm.example("two_arms_positioner")
+    check = lab.collision()
+    rng, (lower, upper) = np.random.default_rng(6), lab.limits
+    Q = rng.uniform(np.maximum(lower, -3.0), np.minimum(upper, 3.0), (500, len(lower)))
+    Q[3] = np.nan
+    on_gpu = torch.tensor(Q, device="cuda")
+    touching: Any = check(on_gpu)
+    np.testing.assert_array_equal(touching.cpu().numpy(), check(Q))
+    least: Any = check.clearance(on_gpu)
+    np.testing.assert_allclose(least.cpu().numpy(), check.clearance(Q), atol=1e-9)
+    wrist = arm.example("irb2400")
+    solver = wrist.ik("tool0")
+    X = wrist.fk("tool0")(rng.uniform(-1.0, 1.0, (100, 6)))
+    found = solver.kernel(torch.tensor(X, device="cuda"))
+    for each, wanted in zip(found, solver.kernel(X), strict=True):
+        np.testing.assert_allclose(each.cpu().numpy(), wanted, atol=1e-9)

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 import armillary as arm
 from armillary.errors import KernelError, ModelError, UnknownName
 from armillary.kernel import compile
+from armillary.kernel.gpu_entry import THREADS
 from armillary.portable.asked import Asked
 from armillary.trace import trace
 from armillary.trace.functions import select
@@ -208,6 +210,22 @@ def test_collision_checks_are_compiled_with_what_they_call(
     np.testing.assert_array_equal(found == 1.0, check(q.reshape(-1, 2)))
     assert 0 < found.sum() < len(found)
     np.testing.assert_allclose(far, check.clearance(far_q.reshape(-1, 2)), atol=1e-12)
+
+
+@needs_gcc
+@pytest.mark.parametrize("target", ["host", "c99"])
+def test_a_check_of_spheres_alone_calls_nothing(tmp_path: Path, target: str):
+    ball = arm.shapes.Sphere(radius=0.1)
+    slide = arm.joints.Prismatic(axis=(1, 0, 0))
+    limits = arm.Limits(lower=-1.0, upper=1.0)
+    links = [
+        arm.Link(name="a", collisions=[ball]),
+        arm.Link(name="b", parent="a", joint=slide, limits=limits, collisions=[ball]),
+    ]
+    cell = arm.Cell(manipulators=[arm.Manipulator(name="arm", links=links)])
+    cell = cell.replace(rules=cell.rules.include("arm/a", "arm/b"))
+    cell.compile_to(tmp_path, ask=["check"], target=target, name="lab")
+    assert errors_of(ran(tmp_path, "lab", "gcc", "-O1")) == [0.0, 0.0]
 
 
 def test_checks_that_cannot_answer_alone_are_refused(posts: arm.Cell, tmp_path: Path):
@@ -503,7 +521,15 @@ def test_kernels_of_gpus_have_the_form_of_ptx(cell: arm.Cell, tmp_path: Path):
     entry = first[first.index(".visible .entry irb2400_fk_tool0") :]
     # The row is the number of the thread, of which some have none.
     assert all(f"%{part}.x" in entry for part in ("ctaid", "ntid", "tid"))
+    assert f".maxntid {THREADS}" in entry
     assert "setp" in entry
+    # Warps copy rows through memory that they share; nothing is left on the stack.
+    moved = re.findall(r"(ld|st)\.(global|shared)\.b64", entry)
+    assert Counter(moved) == {
+        ("ld", "global"): 6, ("st", "shared"): 6 + 16,
+        ("ld", "shared"): 6 + 16, ("st", "global"): 16,
+    }  # fmt: skip
+    assert not re.search(r"\b(ld|st)\.(local|b64)", entry)
     assert text.count("fma.rn.f64") > 200
     if PTXAS is not None:
         command = [PTXAS, "-arch=sm_90", made.path / "irb2400.ptx", "-o", "/dev/null"]

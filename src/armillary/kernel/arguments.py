@@ -54,6 +54,8 @@ def is_on_gpu(value: Any) -> bool:
     """Return whether an argument of a call is an array on a GPU."""
     if isinstance(value, np.ndarray | list | tuple | float | int):
         return False
+    if (known := getattr(value, "is_cuda", None)) is not None:  # torch, in a tenth
+        return bool(known)
     where = getattr(value, "__dlpack_device__", None)
     if where is None:
         return hasattr(value, "__cuda_array_interface__")
@@ -71,8 +73,8 @@ def dtype_of(value: Any) -> np.dtype[Any]:
         ShapeError: It does not say where they lie.
     """
     with IMPORT_LOCK:  # what GPUs need
-        from armillary.kernel.gpu_array import GpuArray
-    return GpuArray.of("the array", value).dtype
+        from armillary.kernel.gpu_libraries import library_of
+    return library_of(value).read("the array", value).dtype
 
 
 def refuse_gpu(name: str, value: Any) -> None:

@@ -5,28 +5,27 @@
 Arrays are those of torch, CuPy, or whatever has `__cuda_array_interface__` or DLPack;
 nothing is copied. A kernel starts on the stream that the library of the first array
 uses now, and its results are arrays of that library on the same GPU. The PTX is that of
-`standalone.py`. It was checked by NVIDIA's assembler and, as scalar code on the CPU, by
-tests; it was never run on a GPU.
+`standalone.py`; how threads share the copying of rows is in `gpu_entry.py`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from importlib import import_module
 from typing import Any, Final, Protocol, cast, final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from armillary import forks
 from armillary.errors import KernelError, ShapeError
-from armillary.kernel.arguments import ROCM, Computation, is_on_gpu
-from armillary.kernel.gpu_entry import THREADS
-from armillary.kernel.gpu_array import DEFAULT_STREAM, GpuArray, packed
+from armillary.kernel.arguments import Computation, is_on_gpu
+from armillary.kernel.gpu_array import GpuArray, packed
 from armillary.kernel.gpu_driver import Driver, GpuCode, Launch, cuda_driver
+from armillary.kernel.gpu_entry import THREADS
+from armillary.kernel.gpu_libraries import Library, library_of
 from armillary.trace import Port
 
 __all__ = ["call_on_gpu", "gpu_code"]
@@ -92,28 +91,26 @@ def call_on_gpu(
             f"'{computation.name}' takes {len(ports)} arrays ({listed}); "
             f"{len(inputs)} given."
         )
-    pairs = list(zip(ports, inputs, strict=True))
-    bound = {p.name: _constant(p, x, kernel) for p, x in pairs if not is_on_gpu(x)}
-    given = [(p, x) for p, x in pairs if p.name not in bound]
+    bound: list[tuple[str, bytes]] = []
+    rows: list[_Rows] = []
+    dtype = kernel.dtype
     # What cannot be is refused before a GPU is looked for.
-    rows = [_Rows.of(port, x, kernel.dtype) for port, x in given]
+    for port, value in zip(ports, inputs, strict=True):
+        if is_on_gpu(value):
+            rows.append(_Rows.of(port, value, dtype))
+        else:
+            bound.append((port.name, _constant(port, value, kernel).tobytes()))
+    first = rows[0].array.owner
+    library = library_of(first)
     batch = _batch([each.batch for each in rows])
+    count = math.prod(batch)
     strides = [each.stride(batch) for each in rows]
-    code = gpu_code(kernel, tuple((k, v.tobytes()) for k, v in bound.items()))
+    code = gpu_code(kernel, tuple(bound))
     if driver is None:
         driver = _driver()
-    library = _library_of(given[0][1])
-    device = driver.device_of(rows[0].array.address) if math.prod(batch) else 0
-    results = _results(code, batch, kernel.dtype, given[0][1], out, library)
-    targets = _targets(code, results, batch, kernel.dtype)
-    count = math.prod(batch)
-    for each in (*rows, *targets) if count else ():
-        other = driver.device_of(each.array.address)
-        if other != device:
-            raise ShapeError(
-                f"{each.port.name} lies on GPU {other}, and "
-                f"{rows[0].port.name} on GPU {device}; move one of them."
-            )
+    results = _results(code, batch, dtype, first, out, library)
+    targets = _targets(code, results, batch, dtype)
+    device = _device([*rows, *targets], driver) if count else 0
     blocks = -(-count // THREADS)
     if blocks > MOST_BLOCKS:
         raise ShapeError(
@@ -127,10 +124,27 @@ def call_on_gpu(
             blocks=blocks,
             threads=THREADS,
             arguments=(*addresses, count, *strides),
-            stream=library.stream(given[0][1]),
+            stream=library.stream(first),
         )
         driver.launch(code, launch)
     return results[0] if len(results) == 1 else tuple(results)
+
+
+def _device(rows: Sequence[_Rows], driver: Driver) -> int:
+    """Return the number of the GPU that all arrays lie on."""
+    places = [
+        driver.device_of(each.array.address)
+        if each.array.device is None
+        else each.array.device
+        for each in rows
+    ]
+    for each, place in zip(rows, places, strict=True):
+        if place != places[0]:
+            raise ShapeError(
+                f"{each.port.name} lies on GPU {place}, and {rows[0].port.name} on GPU "
+                f"{places[0]}; move one of them."
+            )
+    return places[0]
 
 
 def _driver() -> Driver:
@@ -177,8 +191,7 @@ def _constant(port: Port, value: Any, kernel: Compiled) -> Array:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Rows:
+class _Rows(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """An array on a GPU as rows.
 
     Attributes:
@@ -196,18 +209,7 @@ class _Rows:
     @classmethod
     def of(cls, port: Port, value: Any, dtype: np.dtype[Any]) -> _Rows:
         """Read what an array says of itself."""
-        if getattr(value, "requires_grad", False):
-            raise ShapeError(
-                f"{port.name} needs gradients: call kernel.torch(), or give "
-                "tensor.detach()."
-            )
-        device = getattr(value, "__dlpack_device__", None)
-        if device is not None and int(device()[0]) == ROCM:
-            raise ShapeError(
-                f"{port.name} is on an AMD GPU; kernels run on those of NVIDIA. Move "
-                "it to the CPU."
-            )
-        array = GpuArray.of(port.name, value)
+        array = library_of(value).read(port.name, value)
         if array.dtype != dtype:
             raise ShapeError(
                 f"{port.name} is {array.dtype} on the GPU, and the kernel computes in "
@@ -215,6 +217,16 @@ class _Rows:
                 f"dtype={array.dtype}."
             )
         shape, steps = array.shape, array.steps
+        if (
+            steps == packed(shape)
+            and shape[max(0, len(shape) - len(port.shape)) :] == port.shape
+        ):
+            return cls(
+                port=port,
+                array=array,
+                batch=shape[: len(shape) - len(port.shape)],
+                step=port.size,
+            )
         first = len(shape) - len(port.shape)
         if first < 0 or shape[first:] != port.shape:
             wanted = ", ".join(("...", *map(str, port.shape)))
@@ -255,6 +267,8 @@ class _Rows:
 
 def _batch(batches: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     """Return the batch of a call."""
+    if len(batches) == 1:
+        return batches[0]
     try:
         return np.broadcast_shapes(*batches)
     except ValueError as error:
@@ -311,62 +325,3 @@ def _targets(
             )
         targets.append(target)
     return targets
-
-
-class Library(Protocol):
-    """What is asked of a library of arrays on GPUs."""
-
-    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], like: Any) -> Any:
-        """Return a new array on the GPU of another."""
-        ...
-
-    def stream(self, like: Any) -> int:
-        """Return the handle of the stream that is used now on the GPU of an array."""
-        ...
-
-
-class _Torch:
-    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], like: Any) -> Any:
-        torch: Any = import_module("torch")
-        kind = getattr(torch, dtype.name)
-        return torch.empty(shape, dtype=kind, device=like.device)
-
-    def stream(self, like: Any) -> int:
-        torch: Any = import_module("torch")
-        return int(torch.cuda.current_stream(like.device).cuda_stream)
-
-
-class _Cupy:
-    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], like: Any) -> Any:
-        cupy: Any = import_module("cupy")
-        with like.device:
-            return cupy.empty(shape, dtype)
-
-    def stream(self, like: Any) -> int:
-        cupy: Any = import_module("cupy")
-        with like.device:
-            return int(cupy.cuda.get_current_stream().ptr)
-
-
-class _Other:
-    """Arrays of which is known only where they lie."""
-
-    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], like: Any) -> Any:
-        raise KernelError(
-            f"Results on the GPU are arrays of torch or CuPy; for {type(like).__name__}"
-            f" give out= with the shape {shape}, or torch.from_dlpack(array), which "
-            "copies nothing."
-        )
-
-    def stream(self, like: Any) -> int:
-        # None asks for no order.
-        interface = getattr(like, "__cuda_array_interface__", {})
-        return int(interface.get("stream") or DEFAULT_STREAM)
-
-
-LIBRARIES: Final[Mapping[str, Library]] = {"torch": _Torch(), "cupy": _Cupy()}
-"""Libraries of arrays, by the name of their package."""
-
-
-def _library_of(array: Any) -> Library:
-    return LIBRARIES.get(type(array).__module__.partition(".")[0], _Other())

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import ctypes
 import math
-from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final, final
 
+import msgspec
 import numpy as np
 
 from armillary.errors import ShapeError
+from armillary.kernel.arguments import ROCM
 
 __all__ = ["DEFAULT_STREAM", "GpuArray", "packed"]
 
@@ -55,8 +57,7 @@ class Versioned(ctypes.Structure):
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuArray:
+class GpuArray(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """An array on a GPU.
 
     Attributes:
@@ -65,6 +66,7 @@ class GpuArray:
         shape: Its shape.
         steps: How many numbers apart its elements are, for each dimension.
         is_read_only: Whether it may not be written.
+        device: The number of its GPU; None where only the driver knows.
         owner: What keeps its memory.
     """
 
@@ -74,6 +76,7 @@ class GpuArray:
     steps: tuple[int, ...]
     is_read_only: bool
     owner: Any
+    device: int | None = None
 
     @classmethod
     def of(cls, name: str, value: Any) -> GpuArray:
@@ -84,8 +87,14 @@ class GpuArray:
             value: The array.
 
         Raises:
-            ShapeError: It does not say where it lies.
+            ShapeError: It does not say where it lies, or it is on an AMD GPU.
         """
+        where = getattr(value, "__dlpack_device__", None)
+        if where is not None and int(where()[0]) == ROCM:
+            raise ShapeError(
+                f"{name} is on an AMD GPU; kernels run on those of NVIDIA. Move it to "
+                "the CPU."
+            )
         interface: Any = getattr(value, "__cuda_array_interface__", None)
         if interface is None:
             return cls._by_capsule(name, value)
@@ -129,6 +138,7 @@ class GpuArray:
         )
 
 
+@cache
 def packed(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return the distances [numbers] of an array without gaps."""
     return tuple(math.prod(shape[k + 1 :]) for k in range(len(shape)))

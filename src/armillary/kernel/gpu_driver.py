@@ -1,7 +1,7 @@
 """The driver of NVIDIA's GPUs: the only module that calls it, by `cuda.bindings`.
 
-Nothing here was ever run on a GPU. `gpu.py` says what it needs as `Driver`; tests give
-it another one, which runs the same kernels on the CPU.
+`gpu.py` says what it needs as `Driver`. Where there is no GPU, tests give it another
+one, which runs the same kernels on the CPU.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import Any, Final, Protocol, final
+
+import msgspec
 
 from armillary.errors import KernelError
 from armillary.trace import Port
@@ -53,8 +55,7 @@ class GpuCode:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
+class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """How a kernel is started.
 
     Attributes:

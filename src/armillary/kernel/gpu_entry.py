@@ -23,13 +23,13 @@ from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias, final
 
 from armillary.kernel.builder import FunctionBuilder, Value
-from armillary.kernel.machine_type import I8, I32, I64, PTR, VOID, Type
+from armillary.kernel.machine_type import I32, I64, PTR, VOID, Type
 from armillary.trace import Port
 
 __all__ = ["THREADS", "Place", "RowCode", "inlined", "sizes_of_blocks", "thread_code"]
 
-THREADS: Final = 64
-"""Threads of a block at most: two warps, which share nothing."""
+THREADS: Final = 32
+"""Threads of a block at most: one warp, since warps share nothing."""
 
 WARP: Final = 32
 
@@ -144,7 +144,7 @@ class _Shared:
 
     @classmethod
     def of(cls, code: RowCode, scalar: Type) -> _Shared:
-        """Return where rows lie: as many inputs and outputs as fit, small ones first."""
+        """Return where rows lie: of as many ports as fit, small ones first."""
         offsets: dict[str, int] = {}
         size = 0
         most = MOST_SHARED // (scalar.bytes * (THREADS // WARP))

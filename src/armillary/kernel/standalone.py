@@ -38,7 +38,6 @@ from armillary.kernel.machine_type import (
     I32,
     I64,
     PTR,
-    VOID,
     Type,
     bits_of_lanes,
     real_of,
@@ -272,7 +271,10 @@ class _Block:
     def of_threads(self) -> list[str]:
         """Return its functions for the threads of a GPU."""
         own = f"@{self.prefix}block("
-        return [inlined(text) if own in text[: text.index("{")] else text for text in self.texts]
+        return [
+            inlined(text) if own in text[: text.index("{")] else text
+            for text in self.texts
+        ]
 
     @property
     def name(self) -> str:
@@ -283,7 +285,9 @@ class _Block:
     def ports(self) -> list[tuple[str, Port]]:
         """Return the inputs and outputs that callers give, by name in an entry."""
         named = {"in": self.function.inputs, "out": self.function.computation.outputs}
-        return [(f"{k}{i}", p) for k, ports in named.items() for i, p in enumerate(ports)]
+        return [
+            (f"{k}{i}", p) for k, ports in named.items() for i, p in enumerate(ports)
+        ]
 
     def begun(self, name: str, *, result: Type = I32, **more: Type) -> FunctionBuilder:
         """Return an entry, begun, with its parameters."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from armillary.kernel.c_source import c_source
+from armillary.kernel.gpu_entry import THREADS
 from armillary.kernel.jit import to_assembly, to_object
 from armillary.kernel.object_file import archive, for_any_float_abi
 from armillary.kernel.stack_use import stack_use
@@ -85,7 +86,7 @@ def _of_threads(signatures: Sequence[Signature]) -> str:
         "follow each other; then, in 64 bits each, the number of rows, and for each",
         "input how many numbers it is from a row to the next: its size, or 0 where all",
         "rows share it. Each thread computes a row: start as many threads, or more, in",
-        "blocks of one dimension.",
+        f"blocks of {THREADS}, of one dimension.",
     ]
     for each in signatures:
         lines += ["", f"{each.name}, arrays of {each.real}", *each.description]
