@@ -444,3 +444,12 @@ def test_without_fast_calls_all_is_the_same(
     assert repr(plain) == repr(fast)
     with pytest.raises(ShapeError, match="'arm' takes 1 array"):
         plain()
+
+
+def test_what_leads_back_to_a_function_is_freed_with_it(arm: Program) -> None:
+    call, slow = watch(arm, np.dtype(np.float64))
+    slow.calls.append((call, None))
+    gone = weakref.ref(slow)
+    del call, slow
+    gc.collect()
+    assert gone() is None

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import weakref
+from collections.abc import Callable
+from functools import partialmethod
 
+import llvmlite.binding as llvm
 import pytest
 
 from armillary.errors import KernelError
@@ -20,6 +24,14 @@ define double @twice(double %x) {
 }
 """
 
+REFUSED = [
+    "define double @twice(double %x) { ret i32 0 }",
+    "this is no LLVM IR",
+    "define void @f() {\n  call void @g()\n  ret void\n}",
+    TWICE.replace("%y = fadd double %x, %x", "%y = fadd double %z, %x"),
+    TWICE.replace("ret double %y", "ret double %z\n  %z = fadd double %x, %x"),
+]
+
 
 def function(code: Code) -> ctypes._CFuncPtr:
     return ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(code.address("twice"))
@@ -32,15 +44,7 @@ def test_text_becomes_code(level: int):
     assert "twice:" in to_assembly(TWICE, host(), level)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "define double @twice(double %x) { ret i32 0 }",
-        "this is no LLVM IR",
-        "define void @f() {\n  call void @g()\n  ret void\n}",
-        TWICE.replace("%y = fadd double %x, %x", "%y = fadd double %z, %x"),
-    ],
-)
+@pytest.mark.parametrize("text", REFUSED)
 def test_text_that_llvm_refuses(text: str):
     with pytest.raises(KernelError, match=r"LLVM refuses .* please report this\. .+"):
         to_object(text, host(), 2)
@@ -69,3 +73,23 @@ def test_code_is_freed():
     del code
     gc.collect()
     assert engine() is None
+
+
+@pytest.mark.parametrize("text", [TWICE, *REFUSED])
+def test_a_text_is_forgotten_with_its_constants(
+    text: str, monkeypatch: pytest.MonkeyPatch
+):
+    # LLVM keeps constants as long as the context, and the module is gone before that.
+    closed: list[str] = []
+
+    def close(ref: llvm.ffi.ObjectRef, dispose: Callable[..., None]) -> None:
+        closed.append(type(ref).__name__)
+        dispose(ref)
+
+    for kind in (llvm.ModuleRef, llvm.context.ContextRef):
+        dispose = kind._dispose
+        monkeypatch.setattr(kind, "_dispose", partialmethod(close, dispose))
+    refused = contextlib.nullcontext() if text == TWICE else pytest.raises(KernelError)
+    with refused:
+        to_object(text, host(), 0)
+    assert closed == ["ModuleRef", "ContextRef"]

@@ -37,7 +37,7 @@ SAME: Final = 1e-6
 """To which a formula must give the poses of the cell [m and of rotations]."""
 TRIMMED: Final = 0.6
 """Which part of the rows, those that fit best, is used again where some are wrong."""
-ROUNDS: Final = 3
+TRIMMED_FITS: Final = 3
 ONE_AXIS: Final = 1.0 - 1e-3
 """Singular values nearer to the greatest say that all rotations are about one axis."""
 
@@ -178,7 +178,7 @@ def _solved(
         form = _of_poses if isinstance(measurement, Poses) else _of_points
         rows = np.arange(len(X))
         found: list[Array] = []
-        for _ in range(ROUNDS if is_robust else 1):
+        for _ in range(TRIMMED_FITS if is_robust else 1):
             parts = (before[rows], between[rows], last[rows])
             found = form(*parts, measurement.measured[rows], len(order))
             if not found:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.motion import MotionReason
-from armillary.collision.motion_stages import NEARLY, SHORTEST
+from armillary.collision.motion_stages import GAP_AT_END, SHORTEST
 from armillary.collision.pair_spans import (
     PairsCheck,
     PairSpans,
@@ -34,7 +34,7 @@ STRIDE: Final = 0.05
 MOST_SPANS: Final = 4096
 """Spans of a motion at first."""
 
-LEAST: Final = 2.0**-14
+SHORTEST_PART: Final = 2.0**-14
 """Spans in which loops are not proven to move on are not halved below this part of a
 span at first."""
 
@@ -59,7 +59,7 @@ def closed_motions(
     with np.errstate(over="ignore", invalid="ignore"):
         rows = np.flatnonzero(np.isfinite(Q1 - Q0).all(axis=1))
     # Short motions are proven together, as one span each.
-    whole = _are_free(check, Q0[rows], Q1[rows], check.margin + NEARLY * rounding)
+    whole = _are_free(check, Q0[rows], Q1[rows], check.margin + GAP_AT_END * rounding)
     fraction[rows[whole]], reason[rows[whole]] = 1.0, MotionReason.FREE
     for k in rows[~whole].tolist():
         fraction[k], reason[k] = _motion(check, Q0[k], Q1[k], rounding)
@@ -104,8 +104,8 @@ def _motion(
     longest = float(np.abs(way).max(initial=0.0))
     count = min(max(math.ceil(longest / STRIDE), 1), MOST_SPANS)
     times = np.linspace(0.0, 1.0, count + 1)
-    spans = PairSpans.between(check, times, at, stretches, least=LEAST / count)
-    touching, enough = check.margin + rounding, check.margin + NEARLY * rounding
+    spans = PairSpans.between(check, times, at, stretches, least=SHORTEST_PART / count)
+    touching, enough = check.margin + rounding, check.margin + GAP_AT_END * rounding
 
     # It is not free beyond the first instant at which links touch, or from which on
     # nothing is known of them.

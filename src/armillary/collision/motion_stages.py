@@ -77,7 +77,7 @@ SHORTEST: Final = 1e-12
 STRIDE: Final = 0.3
 """How far links may move in a piece at first, by bounds of speeds [m]."""
 
-NEARLY: Final = 0.9
+GAP_AT_END: Final = 0.9
 """A piece ends where the gap of a pair is this part of what counts as touching."""
 
 LARGEST: Final = 1e100
@@ -571,7 +571,7 @@ def _shortened(
     """
     (bend, before), (_, behind) = (_usable(bounds, fall) for fall in falls)
     is_touching = gap <= rounding
-    room = gap - NEARLY * rounding
+    room = gap - GAP_AT_END * rounding
     # Both have the same square.
     root = sqrt(maximum(before * before + 2.0 * bend * room, 0.0))
 

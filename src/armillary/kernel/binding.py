@@ -103,7 +103,7 @@ def address_of_function(name: str) -> int:
 @lru_cache(maxsize=1)
 def _make_function() -> Callable[..., Any]:
     prototype = ctypes.PYFUNCTYPE(
-        ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
+        ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object
     )
     return prototype(("PyCFunction_NewEx", ctypes.pythonapi))
 
@@ -200,10 +200,25 @@ def builtin_function(
     """
     text = _c_text(name)
     definition = _MethodDefinition(text, call, _FASTCALL_WITH_KEYWORDS, None)
-    # The function owns its `self`, an array, which owns `words`, which own the rest.
-    words.owned = (definition, text, *owned)
+    # The function owns its `self`, an array, which owns `words`. The garbage collector
+    # does not see what an array owns. That is right for what the function needs until
+    # its end, but `owned` may lead back to the function: it has to be seen, or a kernel
+    # that was called once with a batch would never be freed.
+    words.owned = definition, text
     context: npt.NDArray[np.int64] = np.frombuffer(memoryview(words), np.int64)
-    return _make_function()(ctypes.addressof(definition), context, None)
+    module = _Module(__name__)
+    module.owned = owned
+    return _make_function()(ctypes.addressof(definition), context, module)
+
+
+class _Module(str):
+    """The `__module__` of a builtin function, and what must live as long as that.
+
+    A builtin function shows two objects to the garbage collector: its `self`, and this.
+    """
+
+    __slots__ = ("owned",)
+    owned: tuple[object, ...]
 
 
 @lru_cache(maxsize=1)

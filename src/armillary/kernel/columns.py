@@ -32,6 +32,7 @@ import types
 import typing
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Self, TypeAlias, final, overload
+from weakref import WeakKeyDictionary
 
 import msgspec
 import numpy as np
@@ -424,6 +425,11 @@ class _FormulaSignature(msgspec.Struct, frozen=True):
         return cls(label, names, groups, packed, results)
 
 
+# Of formulas and of types. A formula may hold the cell that it is of, which must not
+# stay for the sake of its types.
+_known_hints: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
+
+
 def _is_group(kind: Any) -> bool:
     """Return whether a type is a `NamedTuple`."""
     return isinstance(kind, type) and hasattr(kind, "_fields")
@@ -434,10 +440,12 @@ def _is_packed(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, Packed)
 
 
-@functools.cache
 def _hints(function: Any) -> dict[str, Any]:
     """Return the types of parameters, or of fields."""
-    return typing.get_type_hints(function)
+    known = _known_hints.get(function)
+    if known is None:
+        known = _known_hints[function] = typing.get_type_hints(function)
+    return known
 
 
 def _without_none(kind: Any) -> Any:

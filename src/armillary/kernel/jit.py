@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Generator
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -37,33 +39,56 @@ def machine(target: Target, level: int = 2) -> Any:
 LLVM_LOCK = llvm.ffi.lib._lock._lock  # pyright: ignore[reportPrivateUsage]
 
 
-def optimised(text: str, target: Target, *, variables: bool = False) -> llvm.ModuleRef:
-    """Return the parsed, checked module; the tracer has done the optimising.
+@contextlib.contextmanager
+def optimised(
+    text: str, target: Target, *, variables: bool = False
+) -> Generator[llvm.ModuleRef]:
+    """Yield the parsed, checked module; the tracer has done the optimising.
 
     variables: Whether functions of it have variables, to be kept in registers.
 
     Raises:
         KernelError: LLVM refuses the text, which is a fault of ours.
     """
+    # LLVM keeps all constants as long as their context: that of the process would grow
+    # with each kernel. A module is closed before its context, whatever fails.
+    with llvm.create_context() as context, _parsed(text, context) as module:
+        module.triple = target.triple
+        if variables:
+            _keep_in_registers(module, target)
+        yield module
+
+
+def _parsed(text: str, context: llvm.ContextRef) -> llvm.ModuleRef:
+    """Return a module that LLVM finds no fault with.
+
+    Raises:
+        KernelError: It finds one.
+    """
     try:
-        module = llvm.parse_assembly(text)
-        module.verify()
+        module = llvm.parse_assembly(text, context)
+        try:
+            module.verify()
+        except RuntimeError:
+            module.close()
+            raise
     except RuntimeError as error:
         raise KernelError(
             f"LLVM refuses the code that was made; please report this. {error}"
         ) from error
-    module.triple = target.triple
-    if variables:
-        options = llvm.create_pipeline_tuning_options()
-        passes = llvm.create_new_module_pass_manager()
-        # Steps of GPUs into their kernel, variables to registers, and empty blocks
-        # away; the tracer has simplified the arithmetic, and more passes take longer
-        # than they save.
-        passes.add_always_inliner_pass()
-        passes.add_sroa_pass()
-        passes.add_simplify_cfg_pass()
-        passes.run(module, llvm.create_pass_builder(machine(target), options))
     return module
+
+
+def _keep_in_registers(module: llvm.ModuleRef, target: Target) -> None:
+    """Keep variables of the functions of a module in registers."""
+    options = llvm.create_pipeline_tuning_options()
+    passes = llvm.create_new_module_pass_manager()
+    # Steps of GPUs into their kernel, variables to registers, and empty blocks away; the
+    # tracer has simplified the arithmetic, and more passes take longer than they save.
+    passes.add_always_inliner_pass()
+    passes.add_sroa_pass()
+    passes.add_simplify_cfg_pass()
+    passes.run(module, llvm.create_pass_builder(machine(target), options))
 
 
 def to_object(
@@ -80,8 +105,8 @@ def to_object(
     Raises:
         KernelError: LLVM refuses the text, which is a fault of ours.
     """
-    module = optimised(text, target, variables=variables)
-    return machine(target, level).emit_object(module)
+    with optimised(text, target, variables=variables) as module:
+        return machine(target, level).emit_object(module)
 
 
 def to_assembly(
@@ -94,8 +119,8 @@ def to_assembly(
     Raises:
         KernelError: LLVM refuses the text, which is a fault of ours.
     """
-    module = optimised(text, target, variables=variables)
-    return machine(target, level).emit_assembly(module)
+    with optimised(text, target, variables=variables) as module:
+        return machine(target, level).emit_assembly(module)
 
 
 def engine_of(code: bytes, target: Target) -> llvm.ExecutionEngine:

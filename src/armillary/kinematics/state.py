@@ -143,7 +143,10 @@ class State(
                 from armillary.kinematics.closing.branches import bound_passive
 
             passive = bound_passive(cell, self.q.tolist(), self.passive.tolist())
-        copy = msgspec.structs.replace(self, passive=passive)
+        # A struct whose fields are numbers and arrays is hidden from the garbage
+        # collector, which then could not free a cell that has kept its home state. One
+        # that is made with a list is not, nor are its copies.
+        copy = msgspec.structs.replace(self, passive=[*passive])
         vars(copy)["cell"] = cell
         check_carried(copy.tree, map(name_of, copy.placements))
         for velocity in self.base_velocities:

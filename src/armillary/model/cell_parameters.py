@@ -32,6 +32,7 @@ from armillary.errors import ModelError, quote, unknown
 from armillary.model.fields import kept
 from armillary.model.joint import Joint
 from armillary.model.joint_dynamics import JointDynamics
+from armillary.model.link import Link
 from armillary.model.loops.loop import Closure, Rod
 from armillary.model.varied_joint import (
     SIX,
@@ -316,6 +317,17 @@ class _Names:
                     (*path, "joint", field), f"{full}.{field}", (), name
                 )
             ]
+        return self._of_joint(path, link, steps, name)
+
+    def _of_joint(
+        self, path: Path, link: Link, steps: Sequence[str], name: str
+    ) -> list[CellParameter]:
+        """Return the numbers of a part of a joint, which `steps` begin with.
+
+        Raises:
+            UnknownName: There is no such part.
+        """
+        full = f"{self._owner(path)}/{link.coordinate}"
         # What stands behind the name: six numbers of a frame, a field of the joint, its
         # offset, its dynamics, its coupling.
         if steps[0] in SIX and not link.moves:  # a link that is only a frame
@@ -323,40 +335,32 @@ class _Names:
         first, rest = steps[0], steps[1:]
         if first in link.joint.__struct_fields__:
             return self._end((*path, "joint", first), f"{full}.{first}", rest, name)
-        if first == OFFSET and not rest and link.moves and not link.inputs:
+        has_offset = link.moves and not link.inputs
+        if first == OFFSET and not rest and has_offset:
             return [CellParameter(f"{full}.{OFFSET}", path, OFFSET, 0.0)]
-        if first == DYNAMICS and link.has_coordinate:
+        parts: dict[str, tuple[object, tuple[str, ...], str]] = {}
+        if link.has_coordinate:
             fields = JointDynamics.__struct_fields__
-            if len(rest) > 1 or any(step not in fields for step in rest):
-                raise unknown("number of a joint's dynamics", ".".join(rest), fields)
-            return [
-                CellParameter(
-                    f"{full}.{DYNAMICS}.{field}",
-                    (*path, DYNAMICS, field),
-                    "",
-                    getattr(link.dynamics, field),
-                )
-                for field in (rest or fields)
-            ]
-        if first == "coupling" and link.coupling is not None:
-            place = (*path, "coupling")
+            parts[DYNAMICS] = link.dynamics, fields, "number of a joint's dynamics"
+        if link.coupling is not None:
             fields = ("multiplier", "offset")
-            if rest and rest[0] not in fields:
-                raise unknown("number of a coupling", rest[0], fields)
+            parts["coupling"] = link.coupling, fields, "number of a coupling"
+        if first in parts:
+            part, fields, kind = parts[first]
+            if len(rest) > 1 or any(step not in fields for step in rest):
+                raise unknown(kind, ".".join(rest), fields)
             return [
                 CellParameter(
-                    f"{full}.coupling.{field}",
-                    (*place, field),
+                    f"{full}.{first}.{field}",
+                    (*path, first, field),
                     "",
-                    part_at(link.coupling, (field,)),
+                    part_at(part, (field,)),
                 )
                 for field in (rest or fields)
             ]
         known = [*link.joint.__struct_fields__]
-        known += [OFFSET] if link.moves and not link.inputs else SIX * (not link.moves)
-        known += [DYNAMICS] if link.has_coordinate else []
-        known += ["coupling"] if link.coupling is not None else []
-        raise unknown("part", first, known, owner=f"parameter {quote(name)}")
+        known += [OFFSET] if has_offset else SIX * (not link.moves)
+        raise unknown("part", first, [*known, *parts], owner=f"parameter {quote(name)}")
 
     def _end(
         self, path: Path, label: str, steps: Sequence[str], name: str

@@ -23,7 +23,7 @@ LEAST_ROOM: Final = 1e-9
 DIRECTIONS: Final = 3
 """Directions for each coordinate in which corners are looked for, beside the axes."""
 
-ROUNDS: Final = 1000
+MOST_PROJECTIONS: Final = 1000
 """Most projections on every row; after that rows are met by a pull to the middle."""
 
 PULLS: Final = 26
@@ -232,8 +232,8 @@ class LimitRows(msgspec.Struct, frozen=True, eq=False, dict=True):
         They are projected on one row after the other by the method of Hildreth
         (Dykstra, J. of the American Statistical Association 78, 1983), which comes near
         the nearest point, slowly where rows are nearly parallel. What rounding and
-        `ROUNDS` leave of rows is met by a pull to the middle of the polytope, so that
-        all rows hold in any case.
+        `MOST_PROJECTIONS` leave of rows is met by a pull to the middle of the polytope,
+        so that all rows hold in any case.
 
         Args:
             q: Coordinates, shape (..., n).
@@ -249,7 +249,7 @@ class LimitRows(msgspec.Struct, frozen=True, eq=False, dict=True):
         x = given[left]
         squares = (A * A).sum(axis=1)
         shares = np.zeros((len(x), len(b)))
-        for _ in range(ROUNDS):
+        for _ in range(MOST_PROJECTIONS):
             before = shares.copy()
             for k, (a, end) in enumerate(zip(A, b, strict=True)):
                 # Undo the last projection on this row, then project anew.

@@ -36,7 +36,7 @@ __all__ = [
 Array = npt.NDArray[Any]
 
 HASHED_ROWS: Final = 1 << 16
-ROUNDS: Final = 64  # draws of a row until limits that couple joints hold
+MOST_DRAWS: Final = 64  # draws of a row until limits that couple joints hold
 PROBED: Final = 1024  # rows that tell how much of the box the polytope fills
 ENOUGH: Final = 0.2  # that is so much that one row in a million walks
 STEPS: Final = 128  # of a walk within them
@@ -161,10 +161,10 @@ class Uniform(Samples):
 class UniformCoupled(Samples):
     """Rows that are uniform where limits that couple joints hold.
 
-    Rows of `box` that break them are drawn again, ROUNDS times; the few that are left,
-    where these limits leave little of the box, end a walk of STEPS random steps in it
-    (hit-and-run: Smith, Operations Research 32, 1984). Row k depends on the seed and k
-    alone.
+    Rows of `box` that break them are drawn again, MOST_DRAWS times; the few that are
+    left, where these limits leave little of the box, end a walk of STEPS random steps
+    in it (hit-and-run: Smith, Operations Research 32, 1984). Row k depends on the seed
+    and k alone.
 
     Attributes:
         box: Rows within the least and greatest values that these limits leave.
@@ -201,7 +201,7 @@ class UniformCoupled(Samples):
         A, b = np.array(self.A), np.array(self.b)
         values = self.box.rows(start, stop)
         left = np.flatnonzero(~(values @ A.T <= b).all(axis=1))
-        for k in range(1, ROUNDS):
+        for k in range(1, MOST_DRAWS):
             if not left.size:
                 break
             first = k * self.box.count + start

@@ -15,7 +15,7 @@ Decision = tuple[Node, bool]
 # What two numbers can be to each other, the first below, beside or above the second.
 RELATIONS = {"lt": {-1}, "le": {-1, 0}, "eq": {0}}
 EVERY = {-1, 0, 1}
-ROUNDS = 4  # of narrowing: a bound goes from one comparison to the next in each
+NARROWINGS = 4  # of narrowing: a bound goes from one comparison to the next in each
 
 
 def is_contradiction(decisions: Iterable[Decision]) -> bool:
@@ -80,7 +80,7 @@ class _Ranges:
 
     def is_empty(self) -> bool:
         """Tell whether a scalar can be no number."""
-        for _ in range(ROUNDS):
+        for _ in range(NARROWINGS):
             # Up and down the formula until nothing changes: bounds of arguments give
             # bounds of results, answers give bounds of what is compared, and those go
             # back through changes of sign.

@@ -25,12 +25,12 @@ from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import ZERO
 
-__all__ = ["LEAST", "NO_MASS", "NO_MOMENT", "Inertias"]
+__all__ = ["LEAST_INERTIA", "NO_MASS", "NO_MOMENT", "Inertias"]
 
 Array = npt.NDArray[np.float64]
 
 WATER: Final = 1000.0
-LEAST: Final = 1e-15
+LEAST_INERTIA: Final = 1e-15
 """Masses and moments of moving bodies must be above it in MuJoCo."""
 
 NO_MASS: Final = 1e-9
@@ -58,7 +58,7 @@ class Inertias:
         found += [self._of(body) for body in bodies[1:]]
         total = self._document.settings["settotalmass"]
         mass = sum(each.mass for each in found if each is not None)
-        if total > 0.0 and mass > LEAST:
+        if total > 0.0 and mass > LEAST_INERTIA:
             found = [None if i is None else _scaled(i, total / mass) for i in found]
         return found
 
@@ -139,7 +139,7 @@ class Inertias:
             group = geom.element.number("group", self._report, default=0.0)
             if first <= group <= last:
                 one = self._of_geom(geom)
-                if one is not None and one.mass >= LEAST:
+                if one is not None and one.mass >= LEAST_INERTIA:
                     total = one if total is None else total + one
         return total
 

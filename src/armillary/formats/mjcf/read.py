@@ -27,7 +27,7 @@ from armillary.formats.mjcf.equality import (
     couples,
     find_loops,
 )
-from armillary.formats.mjcf.inertias import LEAST, NO_MASS, Inertias
+from armillary.formats.mjcf.inertias import LEAST_INERTIA, NO_MASS, Inertias
 from armillary.formats.mjcf.joints import FREE, JOINT
 from armillary.formats.mjcf.kept import SETTINGS, kept, renamed_references, rest
 from armillary.formats.mjcf.keys import HOME, START, as_in_the_file, read_keys
@@ -144,7 +144,7 @@ class _Reader:
             if not moves[k] and parent > 0:
                 carried[parent] += carried[k]
         for k, body in enumerate(self._bodies):
-            if moves[k] and carried[k] < LEAST:
+            if moves[k] and carried[k] < LEAST_INERTIA:
                 self._report.tolerating("it is read without mass").error(
                     body.element.place,
                     "no-mass",

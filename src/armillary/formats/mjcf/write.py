@@ -23,7 +23,7 @@ from armillary.formats.joint_axis import (
 from armillary.formats.mesh.files import MeshFiles
 from armillary.formats.mesh.references import with_meshes_of, with_moved_meshes
 from armillary.formats.mjcf.document import COMPILER
-from armillary.formats.mjcf.inertias import LEAST, NO_MASS, NO_MOMENT
+from armillary.formats.mjcf.inertias import LEAST_INERTIA, NO_MASS, NO_MOMENT
 from armillary.formats.mjcf.joints import JOINT
 from armillary.formats.mjcf.kept import PREFIX
 from armillary.formats.mjcf.names import WrittenNames
@@ -470,11 +470,11 @@ class _MjcfExport:
             )
         central = np.array(inertia.about_centre())
         low, axes = np.linalg.eigh(central)
-        if moves and low[0] <= LEAST:
+        if moves and low[0] <= LEAST_INERTIA:
             central = central + NO_MOMENT * np.eye(3)
             low = low + NO_MOMENT
         if low[0] + low[1] < low[2]:
-            if low[0] + low[1] < low[2] * (1.0 - LEAST):
+            if low[0] + low[1] < low[2] * (1.0 - LEAST_INERTIA):
                 self.balances = True
                 self.report.warning(
                     NOWHERE,

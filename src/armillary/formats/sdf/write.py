@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from armillary.errors import quote
@@ -256,19 +256,7 @@ class _SdfWriter:
                 at = rods[joint.link.name]
             on = names.known(parent) if joint.type == LEG else ""
             parts.append(self._link(m, joint.link, names, X_PC, at, on))
-        for link in m.links:
-            for frame in link.frames:
-                name = names.known(frame.name)
-                parts.append(
-                    ELEMENTS.write(
-                        "frame",
-                        {
-                            **_named(frame.name, name),
-                            "attached_to": names.known(link.name),
-                        },
-                        *pose_element(link.primary @ frame.pose),
-                    )
-                )
+        parts += _frames(m, names)
         if is_held and not is_static:
             ends = {"parent": WORLD_FRAME, "child": names.known(base.name)}
             name = names.new("mount", f"{base.name}_mount")
@@ -284,17 +272,7 @@ class _SdfWriter:
             child = names.known(joint.link.name)
             ends = {"parent": parent, "child": child}
             parts.append(self._joint(joint, joint_names, leaders, ends))
-        for number, loop in enumerate(self._plan.own.get(m.name, ())):
-            ends = tuple(
-                WORLD_FRAME if is_world and end == base.name else names.known(end)
-                for end in (loop.loop.a, loop.loop.b)
-            )
-            name = names.of("loop", str(number))
-            leg = names.known(loop.leg.name) if loop.leg else ""
-            parts += self._closing(m, loop, name, ends, names, leg)
-        for number, loop in enumerate(self._plan.between):
-            if loop.loop.a.partition("/")[0] == m.name:
-                parts += self._closing_between(m, loop, number, names)
+        parts += self._loops(m, names, base.name if is_world else None)
         fields = {
             **_named(m.name, self._names.of("model", m.name)),
             "posture": m.home if m.name in self._plan.positions else "",
@@ -302,6 +280,25 @@ class _SdfWriter:
             "self_collide": links_of(m.name) in self._tested,
         }
         return ELEMENTS.write("model", fields, *pose_element(pose, relative_to), *parts)
+
+    def _loops(
+        self, m: Manipulator, names: _SceneNames, world: str | None
+    ) -> Iterator[Element]:
+        """Yield what closes the loops of a manipulator, and those to others.
+
+        world: The name of its base, if that is the world.
+        """
+        for number, loop in enumerate(self._plan.own.get(m.name, ())):
+            ends = tuple(
+                WORLD_FRAME if end == world else names.known(end)
+                for end in (loop.loop.a, loop.loop.b)
+            )
+            name = names.of("loop", str(number))
+            leg = names.known(loop.leg.name) if loop.leg else ""
+            yield from self._closing(m, loop, name, ends, names, leg)
+        for number, loop in enumerate(self._plan.between):
+            if loop.loop.a.partition("/")[0] == m.name:
+                yield from self._closing_between(m, loop, number, names)
 
     def _frame(self, qualified: str) -> str:
         """Return a frame of a manipulator by its name in the world."""
@@ -569,6 +566,16 @@ def _is_world(m: Manipulator, mount: Mount) -> bool:
     base = m.links[m.base]
     is_bare = base == Link(name=WORLD)
     return is_bare and mount == Mount(manipulator=m.name)
+
+
+def _frames(m: Manipulator, names: _SceneNames) -> Iterator[Element]:
+    """Yield the named frames of the links of a manipulator."""
+    for link in m.links:
+        for frame in link.frames:
+            name = _named(frame.name, names.known(frame.name))
+            fields = {**name, "attached_to": names.known(link.name)}
+            pose = pose_element(link.primary @ frame.pose)
+            yield ELEMENTS.write("frame", fields, *pose)
 
 
 def _leaders(

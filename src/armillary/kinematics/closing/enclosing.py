@@ -74,13 +74,13 @@ CONTRACTS: Final = 0.25
 TERMS: Final = 6
 """Terms of geometric series of E."""
 
-ROUNDS: Final = 6
+MOST_BOXES: Final = 6
 """Boxes that are tried around passive joints."""
 
 WIDER: Final = 1.2
 """By how much the next one is wider than what was found to be needed."""
 
-LEAST: Final = 1e-9
+NARROWEST_BOX: Final = 1e-9
 """The narrowest of them [rad, or of the size of a loop]."""
 
 DEEPEST: Final = 2
@@ -525,7 +525,7 @@ class Middles(NamedTuple):
         BH = np.abs(np.einsum("spr,srxy->spxy", B, H))
         D = part.reach.copy()
         first = noise + np.abs(_times(B, F)) + _times(np.abs(G) + G_off, D[:, :d])
-        D[:, d:] = 2.0 * first + LEAST * units[d:]
+        D[:, d:] = 2.0 * first + NARROWEST_BOX * units[d:]
         return cls(q, G, G_off, size, off, BH, first, D)
 
     def may_be_proven(self, bounds: BlockBounds) -> Truths:
@@ -568,7 +568,7 @@ class Middles(NamedTuple):
         """
         d, D = len(bounds.block.inputs), self.D.copy()
         found = self.mapped(T, D, d)
-        for _ in range(ROUNDS):
+        for _ in range(MOST_BOXES):
             small = (found.needed <= LARGEST * bounds.units[d:]).all(axis=1)
             again = ~found.proven & small
             if not again.any():

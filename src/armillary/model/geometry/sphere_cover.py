@@ -22,7 +22,7 @@ Indices = npt.NDArray[np.int64]
 CUBES: Final = 4000
 CUBES_PER_SPHERE: Final = 200
 STARTS: Final = 6
-ROUNDS: Final = 20
+MOST_ASSIGNMENTS: Final = 20
 POLISHES: Final = 6
 ROUNDING: Final = 1e-12
 
@@ -150,7 +150,7 @@ class _CoverSearch:
         step = 0.1 * float(np.ptp(self._middles, axis=0).max()) / np.cbrt(count)
         away_of = self._roughly_away
         best, kept, since = np.inf, centres, 0
-        for _ in range(ROUNDS):
+        for _ in range(MOST_ASSIGNMENTS):
             away = self._roughly_away(centres)
             reaches = self._sizes + np.linalg.norm(
                 self._middles - centres[:, None], axis=2
