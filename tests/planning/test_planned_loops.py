@@ -63,6 +63,21 @@ def test_problems_of_loops_are_those_of_calls():
         assert np.array_equal(plan.q, planner(start, goal, timeout=None).q)
 
 
+def test_ways_of_loops_are_made_shorter():
+    planner = delta_above_a_box()
+    check = planner.check
+    searched = 0
+    for start, goal in pairwise(free_positions(check, 13)):
+        first = planner(start, goal, timeout=None)
+        if len(first.q) <= 2:
+            continue
+        plan = planner(start, goal, timeout=None, improve=0.3)
+        assert plan.proven and plan.length <= first.length
+        assert not check(dense(plan.q, 400)).any()
+        searched += plan.samples > first.samples
+    assert searched
+
+
 def test_motions_of_loops_rest_at_corners():
     planner = delta_above_a_box()
     check = planner.check

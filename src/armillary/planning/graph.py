@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Final, NamedTuple, final
+from typing import Final, NamedTuple, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +25,16 @@ from armillary.kernel.search import is_over
 from armillary.planning.constraint import Manifold
 from armillary.planning.motions import MotionTests, Way
 
-__all__ = ["Answer", "Graph", "GraphQuery", "random_positions", "shortened"]
+__all__ = [
+    "Answer",
+    "Chords",
+    "Graph",
+    "GraphQuery",
+    "merged",
+    "random_positions",
+    "refined",
+    "shortened",
+]
 
 Array = npt.NDArray[np.float64]
 Edges = list[list[tuple[int, float]]]
@@ -39,6 +49,9 @@ FIRST_GOAL: Final = -2
 
 CHORDS: Final = 24
 """Shortcuts that are tested at once."""
+
+GAIN: Final = 1e-3
+"""The least gain of a shortcut, as a part of the length of the way."""
 
 SHORTENINGS: Final = 12
 """How often at most."""
@@ -55,7 +68,7 @@ class GraphQuery(NamedTuple):
         goals: The same, shape (k, n).
         seed: Another number gives other shortcuts.
         deadline: When to stop [ns], see `deadline_of`; 0 for never.
-        improve: Until when the loop of a planner makes a way shorter, 0 for not at all;
+        improve: Until when a planner makes a way shorter, 0 for not at all;
             graphs do not.
     """
 
@@ -296,36 +309,77 @@ def shortened(way: Array, question: GraphQuery, motions: MotionTests) -> Array:
         is_late = is_over(question.deadline)
         if len(best) <= 2 or missed > 1 or is_late:
             break
-        fine = best if motions.manifold.parts else _refined(best, motions)
-        along = np.concatenate([[0.0], np.cumsum(motions.lengths(fine[:-1], fine[1:]))])
-        i, j = np.sort(rng.integers(0, len(fine), (2, CHORDS)), axis=0)
-        i[0], j[0] = 0, len(fine) - 1
-        saves = along[j] - along[i] - motions.lengths(fine[i], fine[j])
-        wanted = np.flatnonzero((j > i + 1) & (saves > 1e-3 * along[-1]))
-        found = motions.between(fine[i[wanted]], fine[j[wanted]])
-        gains: list[tuple[float, int, int, Array]] = []
-        for k, shortcut in zip(wanted.tolist(), found, strict=True):
-            if shortcut is None:
-                continue
-            length = motions.lengths(shortcut[:-1], shortcut[1:]).sum()
-            gain = float(along[j[k]] - along[i[k]] - length)
-            if gain > 1e-3 * along[-1]:
-                gains.append((gain, int(i[k]), int(j[k]), shortcut))
-        missed = 0 if gains else missed + 1
-        # The best ones that do not overlap, put in from the end.
-        taken: list[tuple[int, int, Array]] = []
-        for _, first, last, shortcut in sorted(gains, key=lambda each: -each[0]):
-            if all(last <= a or first >= b for a, b, _ in taken):
-                taken.append((first, last, shortcut))
-        now = fine if taken else best
-        for first, last, shortcut in sorted(taken, key=lambda each: -each[0]):
-            now = np.concatenate([now[:first], shortcut, now[last + 1 :]])
-        best = now if motions.manifold.parts else _merged(now, motions)
+        fine = best if motions.manifold.parts else refined(best, motions)
+        chords = Chords.of(fine, rng, motions)
+        ways = motions.between(*chords.ends)
+        now = chords.replaced(ways, motions)
+        missed = missed + 1 if now is None else 0
+        now = best if now is None else now
+        best = now if motions.manifold.parts else merged(now, motions)
     # Parts of what is proven are proven, but for rounding.
     return best if motions.proven([best])[0] is not None else way
 
 
-def _refined(way: Array, motions: MotionTests) -> Array:
+@final
+@dataclass(frozen=True, eq=False)
+class Chords:
+    """Motions between random points of a way, which may make it shorter.
+
+    Attributes:
+        points: The way, shape (k, n).
+        along: Its length up to each point, shape (k,).
+        first: Where motions begin, shape (c,).
+        last: Where they end.
+    """
+
+    points: Array
+    along: Array
+    first: npt.NDArray[np.int64]
+    last: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, points: Array, rng: np.random.Generator, motions: MotionTests) -> Self:
+        """Draw motions, of which the first one is from end to end."""
+        lengths = motions.lengths(points[:-1], points[1:])
+        along = np.concatenate([[0.0], np.cumsum(lengths)])
+        i, j = np.sort(rng.integers(0, len(points), (2, CHORDS)), axis=0)
+        i[0], j[0] = 0, len(points) - 1
+        saves = along[j] - along[i] - motions.lengths(points[i], points[j])
+        wanted = np.flatnonzero((j > i + 1) & (saves > GAIN * along[-1]))
+        return cls(points, along, i[wanted], j[wanted])
+
+    @property
+    def ends(self) -> tuple[Array, Array]:
+        """Return where motions begin and end, shape (c, n)."""
+        return self.points[self.first], self.points[self.last]
+
+    def replaced(self, ways: Sequence[Way], motions: MotionTests) -> Way:
+        """Return the way with the best of free ways that do not overlap, None if none.
+
+        ways: Those between the ends of motions, None where one is not free.
+        """
+        along = self.along
+        spans = zip(self.first.tolist(), self.last.tolist(), ways, strict=True)
+        gains: list[tuple[float, int, int, Array]] = []
+        for i, j, shortcut in spans:
+            if shortcut is None:
+                continue
+            length = motions.lengths(shortcut[:-1], shortcut[1:]).sum()
+            gain = float(along[j] - along[i] - length)
+            if gain > GAIN * along[-1]:
+                gains.append((gain, i, j, shortcut))
+        taken: list[tuple[int, int, Array]] = []
+        for _, first, last, shortcut in sorted(gains, key=lambda each: -each[0]):
+            if all(last <= a or first >= b for a, b, _ in taken):
+                taken.append((first, last, shortcut))
+        now = self.points
+        # They are put in from the end.
+        for first, last, shortcut in sorted(taken, key=lambda each: -each[0]):
+            now = np.concatenate([now[:first], shortcut, now[last + 1 :]])
+        return now if taken else None
+
+
+def refined(way: Array, motions: MotionTests) -> Array:
     """Return a way with points within its motions."""
     lengths = motions.lengths(way[:-1], way[1:])
     step = max(float(lengths.sum()) / (2 * CHORDS), 1e-9)
@@ -339,7 +393,7 @@ def _refined(way: Array, motions: MotionTests) -> Array:
     return np.concatenate(parts)
 
 
-def _merged(way: Array, motions: MotionTests) -> Array:
+def merged(way: Array, motions: MotionTests) -> Array:
     """Return a way without points that lie on the straight motion past them."""
     kept = [way[0]]
     for here, behind in pairwise(way[1:]):
