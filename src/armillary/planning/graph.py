@@ -101,17 +101,19 @@ class Graph:
         is_free: Which of them touch nothing, shape (k,).
         edges: The neighbours of each, with the lengths of the motions.
         ways: The motions that were tested, by both nodes, the lower one first.
+        proven: Those of them that were sampled at first and then proven.
     """
 
     Q: Array
     is_free: npt.NDArray[np.bool_]
     edges: Edges
     ways: Ways
+    proven: set[Pair]
 
     @classmethod
     def of(cls, Q: Array, motions: MotionTests) -> Graph:
         """Join nodes to their nearest neighbours."""
-        nothing = cls(Q[:0], np.zeros(0, np.bool_), [], {})
+        nothing = cls(Q[:0], np.zeros(0, np.bool_), [], {}, set())
         return nothing.grown(Q, motions)
 
     def grown(self, Q: Array, motions: MotionTests) -> Graph:
@@ -121,11 +123,11 @@ class Graph:
         edges = [list(near) for near in self.edges] + [[] for _ in Q]
         if len(Q):
             _join(every * motions.manifold.weights, len(self.Q), edges)
-        return Graph(every, is_free, edges, self.ways)
+        return Graph(every, is_free, edges, self.ways, self.proven)
 
     def again(self, motions: MotionTests) -> Graph:
         """Return the graph for another check, of which nothing is known but nodes."""
-        return replace(self, is_free=_are_good(self.Q, motions), ways={})
+        return replace(self, is_free=_are_good(self.Q, motions), ways={}, proven=set())
 
     def test(self, motions: MotionTests) -> None:
         """Test all motions between free nodes in one batch."""
@@ -141,12 +143,21 @@ class Graph:
             found = motions.between(self.Q[first], self.Q[last])
             self.ways.update(zip(pairs, found, strict=True))
 
-    def ask(self, question: GraphQuery, motions: MotionTests) -> Answer:
-        """Return the shortest free way along the motions of the graph, shortened."""
-        way, goal = _Search(self, question, motions).run()
+    def ask(
+        self, question: GraphQuery, motions: MotionTests, prover: MotionTests
+    ) -> Answer:
+        """Return the shortest free way along the motions of the graph, shortened.
+
+        Args:
+            question: What is asked.
+            motions: What tests motions.
+            prover: What proves those of a way: the same, or where it only samples
+                motions another one.
+        """
+        way, goal = _Search(self, question, motions, prover).run()
         if way is None:
             return Answer(None, -1)
-        return Answer(shortened(way, question, motions), goal)
+        return Answer(shortened(way, question, motions, prover), goal)
 
 
 def _are_good(Q: Array, motions: MotionTests) -> npt.NDArray[np.bool_]:
@@ -193,10 +204,16 @@ class _Search:
     """
 
     def __init__(
-        self, graph: Graph, question: GraphQuery, motions: MotionTests
+        self,
+        graph: Graph,
+        question: GraphQuery,
+        motions: MotionTests,
+        prover: MotionTests,
     ) -> None:
         self.graph, self.question, self.motions = graph, question, motions
+        self.prover = prover
         self.own: Ways = {}  # of the motions from the start and to the goals
+        self.own_proven: set[Pair] = set()
         count = len(graph.Q)
         self.ends = np.concatenate([question.start[np.newaxis], question.goals])
         weights = motions.manifold.weights
@@ -227,6 +244,9 @@ class _Search:
         also: list[Pair] = []
         while (nodes := self._shortest()) is not None:
             ways = self._tested(nodes, also)
+            is_free = all(way is not None for way in ways)
+            if is_free and self.prover is not self.motions:
+                ways = self._proven(nodes, ways)
             whole = [way[1:] for way in ways if way is not None]
             if len(whole) == len(ways):
                 return np.concatenate([self.ends[:1], *whole]), FIRST_GOAL - nodes[-1]
@@ -294,6 +314,27 @@ class _Search:
             found.append(way if way is None or node == pair[0] else way[::-1])
         return found
 
+    def _proven(self, nodes: list[int], ways: list[Way]) -> list[Way]:
+        """Return the ways between nodes, None for those that are not proven."""
+        pairs = [(min(p), max(p)) for p in pairwise(nodes)]
+        left = [
+            k
+            for k, pair in enumerate(pairs)
+            if pair not in (self.own_proven if pair[0] < 0 else self.graph.proven)
+        ]
+        found = list(ways)
+        for k, way in zip(
+            left, self.prover.proven([ways[k] for k in left]), strict=True
+        ):
+            found[k], pair = way, pairs[k]
+            if way is None:
+                self._ways(pair)[pair] = None
+            elif pair[0] < 0:
+                self.own_proven.add(pair)
+            else:
+                self.graph.proven.add(pair)
+        return found
+
     def _ways(self, pair: tuple[int, int]) -> Ways:
         return self.own if pair[0] < 0 else self.graph.ways
 
@@ -301,7 +342,9 @@ class _Search:
         return self.graph.Q[node] if node >= 0 else self.ends[START - node]
 
 
-def shortened(way: Array, question: GraphQuery, motions: MotionTests) -> Array:
+def shortened(
+    way: Array, question: GraphQuery, motions: MotionTests, prover: MotionTests
+) -> Array:
     """Return a way that is shorter, or the same: by shortcuts between its points."""
     rng = np.random.default_rng(question.seed)
     best, missed = way, 0
@@ -317,7 +360,11 @@ def shortened(way: Array, question: GraphQuery, motions: MotionTests) -> Array:
         now = best if now is None else now
         best = now if motions.manifold.parts else merged(now, motions)
     # Parts of what is proven are proven, but for rounding.
-    return best if motions.proven([best])[0] is not None else way
+    for last in (best, way):
+        prover.is_proven[:] = prover.proves
+        if prover.proven([last])[0] is not None:
+            return last
+    return way
 
 
 @final

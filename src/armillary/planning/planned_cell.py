@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
@@ -24,9 +24,9 @@ from armillary.model.limit_rows import LimitRows
 from armillary.model.workcell import Workcell
 from armillary.planning.constraint import LOOSE, FrameConstraint, Manifold
 from armillary.planning.goals import Goals
-from armillary.planning.graph import Graph, GraphQuery
+from armillary.planning.graph import Answer, Graph, GraphQuery
 from armillary.planning.loop import NativeLoop
-from armillary.planning.motions import MotionTests
+from armillary.planning.motions import MotionTests, loops_are_proven
 from armillary.planning.plan import Plan, PlanReason
 from armillary.planning.region import Region
 from armillary.planning.surface_search import (
@@ -300,7 +300,11 @@ class PlannedCell:
         kept_few(self, "compiled", manifold.code_key, compiled)
 
     def within(
-        self, manifold: Manifold, query: GraphQuery, goals: Goals, graph: Graph
+        self,
+        manifold: Manifold,
+        query: GraphQuery,
+        goals: Goals,
+        graphs: Iterable[Graph],
     ) -> Plan:
         """Return a way within constraints along the motions of a graph.
 
@@ -308,16 +312,24 @@ class PlannedCell:
             manifold: The constraints.
             query: What is asked: joint positions [m or rad] and a deadline.
             goals: Its goals, with their numbers.
-            graph: What is searched.
+            graphs: What is searched; the next one where that has no way.
         """
         began = time.perf_counter()
         motions = MotionTests(self.check, manifold, self.step)
+        prover = motions
+        if loops_are_proven(self.check):
+            prover = MotionTests(self.check, manifold, self.step, loops=True)
         (asked,) = self._admitted([query], [goals], motions)
         if isinstance(asked, Plan):
             return asked
-        answer = graph.ask(asked.query, motions)
-        nodes = len(graph.Q)
-        found = Searched(answer, nodes, nodes, bool(motions.is_proven[0]))
+        answer, nodes = Answer(None, -1), 0
+        for graph in graphs:
+            answer, nodes = graph.ask(asked.query, motions, prover), len(graph.Q)
+            if answer.q is not None or is_over(query.deadline):
+                break
+        if prover is not motions:
+            motions.proofs += prover.proofs
+        found = Searched(answer, nodes, nodes, bool(prover.is_proven[0]))
         return self._plan(found, asked, motions, 0, time.perf_counter() - began)
 
     def along(

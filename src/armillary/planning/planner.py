@@ -300,7 +300,7 @@ class Planner:
         workers = default_threads() if threads is None else threads
         workers = whole_number("threads", workers, least=1)
         plans = [each if isinstance(each, Plan) else None for each in asked]
-        left = [each for each in asked if isinstance(each, _Asked)]
+        left = [each for each in asked if isinstance(each, _BatchProblem)]
         if constraints or loops_are_proven(self.check):
             self._along_all(left, plans, constraints, number, seconds, workers)
             return tuple(each for each in plans if each is not None)
@@ -322,7 +322,7 @@ class Planner:
         every: list[Any],
         free: FreeAxes,
         where: tuple[Sequence[str], Bounds, bool],
-    ) -> list[_Asked | Plan]:
+    ) -> list[_BatchProblem | Plan]:
         """Return the problems of a batch, or plans of those that need no search.
 
         Args:
@@ -336,7 +336,7 @@ class Planner:
         has_region = bool(fixed or bounds or has_constraints)
         is_surface = has_constraints or loops_are_proven(self.check)
         usual = {} if free.frame or has_region else self._usual(starts, goals)
-        asked: list[_Asked | Plan] = []
+        asked: list[_BatchProblem | Plan] = []
         for k, (q0, goal) in enumerate(zip(starts, every, strict=True)):
             region, wanted = None, usual.get(k)
             if wanted is None:
@@ -351,13 +351,13 @@ class Planner:
             loop = self._loop(q0, wanted.q, region)
             is_searched = free.frame or is_surface
             separated = None if is_searched else self._separated(q0, wanted.q, loop)
-            one = _Asked(k, q0, wanted, region, loop)
+            one = _BatchProblem(k, q0, wanted, region, loop)
             asked.append(one if separated is None else separated)
         return asked
 
     def _along_all(
         self,
-        asked: Sequence[_Asked],
+        asked: Sequence[_BatchProblem],
         plans: list[Plan | None],
         constraints: Sequence[FrameConstraint],
         seed: int,
@@ -371,7 +371,7 @@ class Planner:
         planned = self._planned
         given: Sequence[Any] = constraints
         has_targets = all(getattr(each, "target", None) is not None for each in given)
-        groups: dict[Any, list[_Asked]] = {}
+        groups: dict[Any, list[_BatchProblem]] = {}
         for one in asked:
             lower, upper = planned.box(one.start, one.goals.q)
             if one.region is not None:
@@ -551,7 +551,7 @@ class Planner:
         return EdgeTests(wide, tight, proofs and proofs.function, quick, later=proofs)
 
 
-class _Asked(NamedTuple):
+class _BatchProblem(NamedTuple):
     """A problem of a batch.
 
     Attributes:

@@ -78,7 +78,7 @@ class Searched(NamedTuple):
     is_proven: bool
 
 
-class _Search(NamedTuple):
+class _Searches(NamedTuple):
     """Asks what the loop finds for problems, with so many times as many samples."""
 
     problems: list[Problem]
@@ -99,7 +99,7 @@ class _Proven(NamedTuple):
     is_certain: bool
 
 
-class _Path(NamedTuple):
+class _FreeWay(NamedTuple):
     """A free way to a goal, and whether all of it is proven."""
 
     q: Array
@@ -107,7 +107,7 @@ class _Path(NamedTuple):
     is_certain: bool
 
 
-_Asks: TypeAlias = _Search | _Proof
+_Asks: TypeAlias = _Searches | _Proof
 
 
 @final
@@ -131,10 +131,10 @@ class SurfaceSearch:
         motions: What is asked for lengths.
         """
         query, finer = self.query, 1.0
-        best: _Path | None = None
+        best: _FreeWay | None = None
         for more in count():
             problem = self._problem(more, query.deadline)
-            ((found, goal),) = yield _Search([problem], finer)
+            ((found, goal),) = yield _Searches([problem], finer)
             if found is None:
                 break
             best = yield from self._proven(found, goal, problem, finer * FINER)
@@ -151,16 +151,16 @@ class SurfaceSearch:
         return Searched(Answer(best.q, best.goal), *counts, best.is_certain)
 
     def _improved(
-        self, best: _Path, finer: float, motions: MotionTests
-    ) -> Generator[_Asks, Any, _Path]:
+        self, best: _FreeWay, finer: float, motions: MotionTests
+    ) -> Generator[_Asks, Any, _FreeWay]:
         """Return the shortest way that is found until the time is up."""
         if motions.manifold.parts:
             return (yield from self._pulled(best, finer, motions))
         return (yield from self._straightened(best, finer, motions))
 
     def _straightened(
-        self, best: _Path, finer: float, motions: MotionTests
-    ) -> Generator[_Asks, Any, _Path]:
+        self, best: _FreeWay, finer: float, motions: MotionTests
+    ) -> Generator[_Asks, Any, _FreeWay]:
         """Return the shortest way of straight motions that the loop finds in time.
 
         Half of the time that is left is for the next search, and then for its proof.
@@ -173,7 +173,7 @@ class SurfaceSearch:
                 break
             until = time.monotonic_ns() + slot
             problem = self._problem(more * ANOTHER, until)._replace(improve=until)
-            ((found, to),) = yield _Search([problem], finer)
+            ((found, to),) = yield _Searches([problem], finer)
             if found is None or motions.length_of(found) >= least:
                 continue
             between = problem._replace(deadline=end)
@@ -183,8 +183,8 @@ class SurfaceSearch:
         return best
 
     def _pulled(
-        self, best: _Path, finer: float, motions: MotionTests
-    ) -> Generator[_Asks, Any, _Path]:
+        self, best: _FreeWay, finer: float, motions: MotionTests
+    ) -> Generator[_Asks, Any, _FreeWay]:
         """Return the shortest way along constraints that is found in time.
 
         Motions along constraints are curves, whose lengths the loop does not know. So
@@ -199,7 +199,7 @@ class SurfaceSearch:
                 q = chords.replaced(proven.ways, motions)
                 missed = missed + 1 if q is None else 0
                 if q is not None:
-                    now = _Path(q, now.goal, now.is_certain and proven.is_certain)
+                    now = _FreeWay(q, now.goal, now.is_certain and proven.is_certain)
             if now is not best:
                 # Parts of what is proven are proven, but for rounding.
                 now = now._replace(q=merged(now.q, motions))
@@ -209,14 +209,16 @@ class SurfaceSearch:
             if time.monotonic_ns() + PROOFS * self._proof_took >= end:
                 return best
             problem = self._problem(more * ANOTHER, end)
-            ((found, to),) = yield _Search([problem], finer)
+            ((found, to),) = yield _Searches([problem], finer)
             other = None
             if found is not None:
                 other = yield from self._proven(found, to, problem, finer * FINER)
             now = best if other is None else other
         raise AssertionError("unreachable")
 
-    def _better(self, best: _Path, other: _Path | None, motions: MotionTests) -> _Path:
+    def _better(
+        self, best: _FreeWay, other: _FreeWay | None, motions: MotionTests
+    ) -> _FreeWay:
         """Return the shorter way; what is proven is not given up for what is not."""
         if other is None or (best.is_certain and not other.is_certain):
             return best
@@ -237,7 +239,7 @@ class SurfaceSearch:
 
     def _proven(
         self, q: Array, goal: int, problem: Problem, finer: float
-    ) -> Generator[_Asks, Any, _Path | None]:
+    ) -> Generator[_Asks, Any, _FreeWay | None]:
         """Return a proven way through points, with detours where motions are not."""
         parts = [q[k : k + 2] for k in range(len(q) - 1)]
         left: list[int] = list(range(len(parts)))
@@ -251,7 +253,7 @@ class SurfaceSearch:
             bad = [k for k, way in zip(left, ways, strict=True) if way is None]
             if not bad:
                 whole = np.concatenate([q[:1], *(part[1:] for part in parts)])
-                return _Path(whole, goal, is_certain)
+                return _FreeWay(whole, goal, is_certain)
             if not detours or is_over(problem.deadline):
                 break
             asked = [
@@ -260,7 +262,7 @@ class SurfaceSearch:
                 )
                 for k in bad
             ]
-            found = yield _Search(asked, finer)
+            found = yield _Searches(asked, finer)
             if any(each is None for each, _ in found):
                 break
             finer *= FINER
@@ -341,7 +343,7 @@ class _NativeSearches:
 
     def replies(self, asked: dict[int, _Asks]) -> dict[int, list[tuple[Way, int]]]:
         """Return what is found for those searches that have ended."""
-        some = {k: each for k, each in asked.items() if isinstance(each, _Search)}
+        some = {k: each for k, each in asked.items() if isinstance(each, _Searches)}
         wanted = [
             (k, j)
             for k, each in some.items()
