@@ -26,6 +26,7 @@ from armillary.planning.detoured_path import DetouredPath, detoured
 from armillary.planning.edges import EdgeTests, check_in_python
 from armillary.planning.goals import FreeAxes, Goals, goals_of, positions_of
 from armillary.planning.graph import GraphQuery
+from armillary.planning.layout import FOUND, GOAL_TOUCHES, START_TOUCHES
 from armillary.planning.loop import (
     Found,
     LoopGround,
@@ -40,6 +41,11 @@ from armillary.planning.motions import loops_are_proven
 from armillary.planning.plan import Plan, PlanReason
 from armillary.planning.planned_cell import PlannedCell, planned_cell, seconds_of
 from armillary.planning.region import Bounds, Region, region_of
+from armillary.planning.separation import (
+    FEWEST_JOINTS,
+    MOST_JOINTS,
+    are_separated,
+)
 from armillary.spatial.pose import Pose
 
 __all__ = ["Planner", "planner"]
@@ -55,6 +61,12 @@ LARGEST_TREE: Final = 2**31 - 1
 
 FEWEST, MOST = 64, 10_000
 """Positions of one joint that are looked at where it moves alone."""
+
+SOON: Final = 20_000_000
+"""How long is searched before it is asked whether two or three joints can move [ns]."""
+
+ENDED: Final = (FOUND, START_TOUCHES, GOAL_TOUCHES)
+"""How a search ends that knows the answer."""
 
 MOST_SEED: Final = 2**62 - 1
 """Bits of a seed that count."""
@@ -213,7 +225,9 @@ class Planner:
             return separated
         until = 0 if more == 0.0 else deadline_of(more)
         problem = Problem(q0, asked.q, number, deadline_of(seconds), until)
-        found = loop.solve(problem)
+        found = self._solved(loop, problem, is_pose=frame is not None)
+        if isinstance(found, Plan):
+            return found
         return self._plan(found, loop, q0, asked, time.perf_counter() - began)
 
     def along(
@@ -309,10 +323,14 @@ class Planner:
             (one.loop, Problem(one.start, one.goals.q, number, deadline))
             for one in left
         ]
-        found = solve_all(items, workers)
+        found = self._solved_all(items, workers, is_pose=frame is not None)
         took = (time.perf_counter() - began) / max(len(rows), 1)
         for one, each in zip(left, found, strict=True):
-            plans[one.number] = self._plan(each, one.loop, one.start, one.goals, took)
+            plans[one.number] = (
+                each
+                if isinstance(each, Plan)
+                else self._plan(each, one.loop, one.start, one.goals, took)
+            )
         return tuple(each for each in plans if each is not None)
 
     def _asked_of_all(
@@ -428,6 +446,62 @@ class Planner:
         q, first = np.ascontiguousarray(goals), np.zeros(1, np.int64)
         which = np.flatnonzero(is_within).tolist()
         return {k: Goals(q[k : k + 1], first) for k in which}
+
+    def _solved(
+        self, loop: NativeLoop, problem: Problem, *, is_pose: bool
+    ) -> Found | Plan:
+        """Return what the loop finds, or that it is proven that there is no way.
+
+        Where two or three joints move, a short search comes before that proof, and all
+        of the search behind it.
+        """
+        lower, upper = loop.ground.space[:2]
+        moving = lower < upper
+        ends = [each[moving] for each in self._planned.limits]
+        is_few = FEWEST_JOINTS <= moving.sum() <= MOST_JOINTS
+        check = self.check
+        is_proof = is_few and not (
+            is_pose or check.is_exact or check.state.passive.size
+        )
+        if not (is_proof and np.isfinite(ends).all()):
+            return loop.solve(problem)
+        soon = time.monotonic_ns() + SOON
+        is_short = 0 < problem.deadline <= soon
+        # A way that is found late may be less short than without this deadline.
+        part = problem if is_short else problem._replace(deadline=soon, improve=0)
+        found = loop.solve(part)
+        is_late = time.monotonic_ns() >= soon
+        if found.status in ENDED or is_short:
+            is_same = is_short or not (is_late or problem.improve)
+            return found if is_same else loop.solve(problem)
+        limits = lower, upper
+        ends = problem.start, problem.goals
+        if are_separated(check, limits, *ends, problem.deadline):
+            between = problem.start + np.linspace(0.0, 1.0, MOST)[:, np.newaxis] * (
+                problem.goals[0] - problem.start
+            )
+            touching = check(between)
+            pairs = self._planned.touching(between[touching.argmax()])
+            return self._planned.without(PlanReason.SEPARATED, pairs=pairs)
+        return loop.solve(problem)
+
+    def _solved_all(
+        self, items: list[tuple[NativeLoop, Problem]], threads: int, *, is_pose: bool
+    ) -> list[Found | Plan]:
+        """Return the same for many problems, on several threads."""
+        if any(
+            (loop.ground.space.lower < loop.ground.space.upper).sum() > MOST_JOINTS
+            for loop, _ in items
+        ):
+            return list(solve_all(items, threads))
+        found: list[Found | Plan | None] = [None] * len(items)
+
+        def work(piece: slice) -> None:
+            for k in range(piece.start, piece.stop):
+                found[k] = self._solved(*items[k], is_pose=is_pose)
+
+        share(len(items), threads, work, len(items))
+        return [each for each in found if each is not None]
 
     def _separated(self, q0: Array, goals: Array, loop: NativeLoop) -> Plan | None:
         """Return that there is no way, where one joint alone moves and that is proven.
