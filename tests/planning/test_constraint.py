@@ -447,6 +447,99 @@ def test_a_seed_gives_one_way():
     assert (ways[0] == ways[1]).all()
 
 
+def counts_of(plan: arm.Plan) -> tuple[object, ...]:
+    counts = plan.edges, plan.checks, plan.proofs, plan.samples, plan.nodes
+    return plan.reason, plan.proven, plan.goal, plan.length, *counts
+
+
+@pytest.mark.parametrize("has_target", [True, False])
+def test_a_batch_within_constraints_gives_what_calls_give(has_target: bool):
+    constraint, error, most = CASES["plane"]
+    Q = ends_on(manifold(constraint), 8)
+    if not has_target:
+        box, most = ((-0.5,) * 3, (0.5,) * 3), 1.0
+        constraint = arm.FrameConstraint(FRAME, position="", rotation="", box=box)
+    off, nothing = free_positions(planner().check, 5)[4], np.full(4, np.nan)
+    starts = np.concatenate([Q[:-1], [off, Q[0], nothing]])
+    goals = np.concatenate([Q[1:], [Q[0], off, Q[0]]])
+    # Trees of few nodes end searches where there is no way, without a clock.
+    small = among_balls().planner(planner().check, nodes=300)
+    alone = [
+        small(*ends, constraints=[constraint], seed=3, timeout=None)
+        for ends in zip(starts, goals, strict=True)
+    ]
+    reasons = {plan.reason for plan in alone}
+    assert {arm.PlanReason.FOUND, arm.PlanReason.INVALID} < reasons
+    assert (arm.PlanReason.START_VIOLATES in reasons) == has_target
+    for threads in (1, 2):
+        batch = small.batch(
+            starts,
+            goals,
+            constraints=[constraint],
+            seed=3,
+            timeout=None,
+            threads=threads,
+        )
+        for one, plan in zip(alone, batch, strict=True):
+            assert plan.q.tobytes() == one.q.tobytes()
+            assert counts_of(plan) == counts_of(one)
+    for plan in alone:
+        if plan:
+            assert plan.proven and error(dense(plan.q, 400)).max() < most
+            assert gaps(dense(plan.q, 400)).min() > 0.0
+
+
+def test_a_search_of_a_batch_waits_for_no_other(monkeypatch: pytest.MonkeyPatch):
+    constraint, _, _ = CASES["line"]
+    Q = ends_on(manifold(constraint), 6)
+    asked = {"constraints": [constraint], "timeout": None}
+    small = among_balls().planner(planner().check, nodes=200)
+    alone = [small(*ends, **asked) for ends in pairwise(Q)]
+    # In slices in which nothing is found each search begins anew, with more time.
+    monkeypatch.setattr("armillary.planning.surface_search.SLICE", 1000)
+    batch = small.batch(Q[:-1], Q[1:], **asked)
+    assert [plan.q.tobytes() for plan in batch] == [x.q.tobytes() for x in alone]
+    assert {plan.reason for plan in batch} > {arm.PlanReason.FOUND}
+
+
+def test_a_batch_with_fixed_and_bounded_joints_gives_what_calls_give():
+    Q = free_positions(planner().check, 6)
+    goals = Q[1:].copy()
+    goals[:, 3] = Q[:-1, 3]
+    asked = {
+        "fixed": ["robot/link3"],
+        "bounds": {"robot/link0": (-2.5, 2.5)},
+        "timeout": None,
+    }
+    alone = [planner()(*e, **asked) for e in zip(Q[:-1], goals, strict=True)]
+    batch = planner().batch(Q[:-1], goals, **asked)
+    for one, plan, start in zip(alone, batch, Q, strict=False):
+        assert plan.q.tobytes() == one.q.tobytes() and plan.reason is one.reason
+        assert (plan.q[:, 3] == start[3]).all()
+    assert sum(plan.success for plan in batch) > 1
+
+
+def test_ways_within_constraints_are_made_shorter():
+    constraint, error, most = CASES["plane"]
+    Q = ends_on(manifold(constraint), 5)
+    for more in (0.2, 1.0, 5.0):  # as much as a slow machine needs
+        gain = 0
+        for ends in pairwise(Q):
+            first = planner()(*ends, constraints=[constraint], timeout=2.0)
+            if not first:
+                continue
+            asked = {"constraints": [constraint], "timeout": 2.0}
+            plan = planner()(*ends, **asked, improve=more)
+            assert plan.proven and plan.length <= first.length
+            assert (plan.q[0] == ends[0]).all() and (plan.q[-1] == ends[1]).all()
+            between = dense(plan.q, 400)
+            assert error(between).max() < most and gaps(between).min() > 0.0
+            gain += plan.length < 0.99 * first.length
+        if gain:
+            return
+    raise AssertionError("no way is shorter")
+
+
 @pytest.mark.parametrize(
     ("fields", "error", "message"),
     [

@@ -63,6 +63,40 @@ def test_problems_of_loops_are_those_of_calls():
         assert np.array_equal(plan.q, planner(start, goal, timeout=None).q)
 
 
+def test_roadmaps_of_loops_are_proven():
+    check = delta_above_a_box().check
+    made = arm.Cell.of(check.cell).roadmap(check, nodes=40)
+    for start, goal in pairwise(free_positions(check, 40)):
+        plan = made(start, goal, timeout=None)
+        if plan:
+            assert plan.proven and not check(dense(plan.q, 400)).any()
+    # Motions of which samples are free were refuted, and are not taken again.
+    refuted = [
+        k
+        for k, way in made.graph.ways.items()
+        if way is None and not check(dense(made.graph.Q[list(k)], 12)).any()
+    ]
+    assert refuted and made.graph.proven
+
+
+def test_ways_of_loops_are_made_shorter():
+    planner = delta_above_a_box()
+    check = planner.check
+    for more in (0.3, 2.0, 10.0):  # as much as a slow machine needs
+        searched = 0
+        for start, goal in pairwise(free_positions(check, 6)):
+            first = planner(start, goal, timeout=None)
+            if len(first.q) <= 2:
+                continue
+            plan = planner(start, goal, timeout=None, improve=more)
+            assert plan.proven and plan.length <= first.length
+            assert not check(dense(plan.q, 400)).any()
+            searched += plan.samples > first.samples
+        if searched:
+            return
+    raise AssertionError("nothing was searched for")
+
+
 def test_motions_of_loops_rest_at_corners():
     planner = delta_above_a_box()
     check = planner.check

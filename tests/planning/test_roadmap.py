@@ -11,9 +11,24 @@ import pytest
 
 import armillary as arm
 from armillary.errors import ModelError, UnknownName
-from ball_arm import BALL, BALLS, among_balls, centres, dense, free_positions
+from armillary.planning.roadmap import LEVELS
+from armillary.shapes import Sphere
+from ball_arm import (
+    BALL,
+    BALLS,
+    among_balls,
+    at,
+    cell_of,
+    centres,
+    dense,
+    free_positions,
+)
 
 MOVED = (0.3, -0.2, 0.1)
+
+END_AT = 1.0
+END = tuple(centres(np.array([[END_AT, 0.0, 0.0, 0.0]]))[0, -1].tolist())
+"""Where the last ball of the arm is with its first joint there."""
 
 
 @functools.cache
@@ -185,3 +200,33 @@ def test_a_seed_is_a_whole_number(seed):
         cell.roadmap(roadmap().check, nodes=1, seed=seed)
     with pytest.raises(ModelError, match="seed"):
         roadmap()(start, start, seed=seed)
+
+
+def test_a_roadmap_grows_where_it_has_no_way():
+    cell = among_balls()
+    pairs = problems(roadmap().check, 14)
+    small = cell.roadmap(cell.collision(), nodes=2)
+    plans = [small(*pair, timeout=None) for pair in pairs]
+    assert min(plan.nodes for plan in plans) == 2
+    assert max(plan.nodes for plan in plans) > 4
+    assert all(plan.proven and gap(plan.q) > 0.0 for plan in plans if plan)
+    assert sum(plan.success for plan in plans) >= 13
+    # It stays what it was for questions that need no more, in any order.
+    other = cell.roadmap(cell.collision(), nodes=2, lazy=True)
+    for pair, plan in zip(reversed(pairs), reversed(plans), strict=True):
+        again = other(*pair, timeout=None)
+        assert np.array_equal(again.q, plan.q) and again.nodes == plan.nodes
+    assert small.nodes == other.nodes == 2
+
+
+def test_a_roadmap_ends_where_there_is_no_way():
+    # A ball fills the way of the only joint, so that its ends are separated.
+    cell = cell_of([at(Sphere, *END, radius=0.05)], limit=2.6)
+    lone = {f"robot/link{k}": (0.0, 0.0) for k in (1, 2, 3)}
+    made = cell.roadmap(cell.collision(), nodes=3, bounds=lone)
+    first = [END_AT - 0.5, 0.0, 0.0, 0.0]
+    last = [END_AT + 0.5, 0.0, 0.0, 0.0]
+    plan = made(first, last, timeout=None)
+    assert plan.reason is arm.PlanReason.NOT_FOUND
+    assert plan.nodes == 3 * 2**LEVELS and made.nodes == 3
+    assert made(first, first, timeout=None).success

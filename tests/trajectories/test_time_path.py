@@ -16,6 +16,7 @@ from armillary.errors import ModelError, ShapeError, StateError
 from armillary.kernel.pipeline_reference import evaluate
 from armillary.kernel.tables import pack_all
 from armillary.trajectories import curve, kernels, pass_stages
+from armillary.trajectories.curve import PathCurve, natural_spline
 from armillary.trajectories.timed_path import PathReason, TimedPath
 
 Array = npt.NDArray[np.float64]
@@ -643,3 +644,22 @@ def test_long_paths(cell: arm.Cell):
     rates, accelerations = use_at_points(timed, ())
     assert (rates <= cell.velocity_limits * (1 + 1e-9)).all()
     assert accelerations.max() <= 5.0 * (1 + 1e-9)
+
+
+def test_curves_of_many_rows_are_those_of_each():
+    rng = np.random.default_rng(0)
+    at = np.cumsum(rng.uniform(0.1, 1.0, (37, 9)), axis=1)
+    positions = rng.normal(size=(37, 9, 3))
+    s = rng.uniform(at[:, :1], at[:, -1:], (37, 5))
+    knots = natural_spline(at, positions)
+    found = PathCurve(at, knots).at_parameters(s)
+    for k in range(37):
+        row = slice(k, k + 1)
+        assert np.array_equal(natural_spline(at[row], positions[row])[0], knots[k])
+        one = PathCurve(at[k], knots[k])
+        assert np.array_equal(one.at_parameters(s[k]), found[k])
+        # Between knots it is the cubic whose curvature is straight.
+        first = np.searchsorted(at[k], s[k]) - 1
+        part = (s[k] - at[k, first]) / (at[k, first + 1] - at[k, first])
+        a, b = (knots[k, first + m, 2] for m in (0, 1))
+        assert found[k, :, 2] == pytest.approx(a + part[:, None] * (b - a), abs=1e-9)

@@ -17,7 +17,7 @@ tolerance.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple, final
@@ -249,7 +249,8 @@ class _Bound:
         X = np.asarray(self.pose(Q), float)
         R, p = X[:, :3, :3], X[:, :3, 3]
         turn, place = self.target[:3, :3], self.target[:3, 3]
-        at = (p - place) @ turn
+        # Sums whose order does not depend on how many rows there are.
+        at: Array = np.einsum("ki,ij->kj", p - place, turn)
         beyond = at - np.clip(at, self.lower, self.upper)
         linear = np.where(self.counts, at, beyond)
         relative = np.einsum("ji,kjl->kil", turn, R)
@@ -363,6 +364,16 @@ class Manifold:
         self.cell, self.state = cell, state
         self.lower, self.upper, self.weights = lower, upper, weights
         self.parts = [_Bound(cell, state, each, start) for each in constraints]
+
+    @property
+    def code_key(self) -> Hashable:
+        """Return what its code depends on; targets and limits are numbers."""
+        stays = (self.upper <= self.lower).tobytes()
+        asked = [one.asked for one in self.parts]
+        return stays, *(
+            (x.frame, x.relative_to, x.position, x.rotation, x.box is not None)
+            for x in asked
+        )
 
     def violations(self, Q: Array) -> Array:
         """Return errors by tolerances, one column for each constraint, (k, parts)."""
@@ -563,9 +574,11 @@ def _proven(one: _Bound, speeds: _Speeds, A: Array, B: Array) -> Truths:
     # joints move the frame of the target.
     chain = speeds.chain
     is_carried = (chain.angular[chain.inverse] > 0.0).any()
-    far = float(ends.max()) + SLACK if is_carried else np.inf
-    v = np.abs(B - A) @ chain.rates.T
-    L, W = v * chain.moves(far), v * chain.angular
+    far = np.full(len(A), np.inf)
+    if is_carried:
+        far = np.maximum(ends[: len(A)], ends[len(A) :]) + SLACK
+    v = np.einsum("kj,cj->kc", np.abs(B - A), chain.rates)
+    L, W = v * chain.moves(far[:, None]), v * chain.angular
     linear, angular = L.sum(axis=1), W.sum(axis=1)
     bent = second_bounds(L, W, zero_product(v, speeds.bending)).T
     most = one.asked.distance, one.asked.angle
@@ -603,7 +616,7 @@ def _proven(one: _Bound, speeds: _Speeds, A: Array, B: Array) -> Truths:
             x, y = both
             chords = [2.0 * np.sin(0.5 * each.angle) for each in both]
             # From either end it gets no farther, so that bounds hold in between.
-            is_free = np.maximum(x.reach, y.reach) + 0.5 * d <= far
+            is_free = np.maximum(x.reach, y.reach) + 0.5 * d <= far[r]
             if is_linear:
                 is_free &= greatest(x.distance, y.distance, d, dd) <= most[0]
             if one.turns.any():

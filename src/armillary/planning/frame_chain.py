@@ -80,10 +80,10 @@ class FrameChain(NamedTuple):
         linear = speeds.linear[row, both] + zero_product(angular, lever)
         return cls(both, speeds.joints[both], linear, angular, is_inverse)
 
-    def moves(self, far: float) -> Array:
-        """Return how fast each moves the frame at most [m per unit], shape (c,).
+    def moves(self, far: float | Array) -> Array:
+        """Return how fast each moves the frame at most [m per unit], shape (..., c).
 
-        far: How far it is from the one that sees it, at most [m].
+        far: How far it is from the one that sees it, at most [m], shape (..., 1).
         """
         return self.linear + zero_product(
             np.where(self.inverse, self.angular, 0.0), far

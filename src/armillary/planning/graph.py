@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Final, NamedTuple, final
+from typing import Final, NamedTuple, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +25,16 @@ from armillary.kernel.search import is_over
 from armillary.planning.constraint import Manifold
 from armillary.planning.motions import MotionTests, Way
 
-__all__ = ["Answer", "Graph", "GraphQuery", "random_positions", "shortened"]
+__all__ = [
+    "Answer",
+    "Chords",
+    "Graph",
+    "GraphQuery",
+    "merged",
+    "random_positions",
+    "refined",
+    "shortened",
+]
 
 Array = npt.NDArray[np.float64]
 Edges = list[list[tuple[int, float]]]
@@ -39,6 +49,9 @@ FIRST_GOAL: Final = -2
 
 CHORDS: Final = 24
 """Shortcuts that are tested at once."""
+
+GAIN: Final = 1e-3
+"""The least gain of a shortcut, as a part of the length of the way."""
 
 SHORTENINGS: Final = 12
 """How often at most."""
@@ -55,7 +68,7 @@ class GraphQuery(NamedTuple):
         goals: The same, shape (k, n).
         seed: Another number gives other shortcuts.
         deadline: When to stop [ns], see `deadline_of`; 0 for never.
-        improve: Until when the loop of a planner makes a way shorter, 0 for not at all;
+        improve: Until when a planner makes a way shorter, 0 for not at all;
             graphs do not.
     """
 
@@ -88,17 +101,19 @@ class Graph:
         is_free: Which of them touch nothing, shape (k,).
         edges: The neighbours of each, with the lengths of the motions.
         ways: The motions that were tested, by both nodes, the lower one first.
+        proven: Those of them that were sampled at first and then proven.
     """
 
     Q: Array
     is_free: npt.NDArray[np.bool_]
     edges: Edges
     ways: Ways
+    proven: set[Pair]
 
     @classmethod
     def of(cls, Q: Array, motions: MotionTests) -> Graph:
         """Join nodes to their nearest neighbours."""
-        nothing = cls(Q[:0], np.zeros(0, np.bool_), [], {})
+        nothing = cls(Q[:0], np.zeros(0, np.bool_), [], {}, set())
         return nothing.grown(Q, motions)
 
     def grown(self, Q: Array, motions: MotionTests) -> Graph:
@@ -108,11 +123,11 @@ class Graph:
         edges = [list(near) for near in self.edges] + [[] for _ in Q]
         if len(Q):
             _join(every * motions.manifold.weights, len(self.Q), edges)
-        return Graph(every, is_free, edges, self.ways)
+        return Graph(every, is_free, edges, self.ways, self.proven)
 
     def again(self, motions: MotionTests) -> Graph:
         """Return the graph for another check, of which nothing is known but nodes."""
-        return replace(self, is_free=_are_good(self.Q, motions), ways={})
+        return replace(self, is_free=_are_good(self.Q, motions), ways={}, proven=set())
 
     def test(self, motions: MotionTests) -> None:
         """Test all motions between free nodes in one batch."""
@@ -128,12 +143,21 @@ class Graph:
             found = motions.between(self.Q[first], self.Q[last])
             self.ways.update(zip(pairs, found, strict=True))
 
-    def ask(self, question: GraphQuery, motions: MotionTests) -> Answer:
-        """Return the shortest free way along the motions of the graph, shortened."""
-        way, goal = _Search(self, question, motions).run()
+    def ask(
+        self, question: GraphQuery, motions: MotionTests, prover: MotionTests
+    ) -> Answer:
+        """Return the shortest free way along the motions of the graph, shortened.
+
+        Args:
+            question: What is asked.
+            motions: What tests motions.
+            prover: What proves those of a way: the same, or where it only samples
+                motions another one.
+        """
+        way, goal = _Search(self, question, motions, prover).run()
         if way is None:
             return Answer(None, -1)
-        return Answer(shortened(way, question, motions), goal)
+        return Answer(shortened(way, question, motions, prover), goal)
 
 
 def _are_good(Q: Array, motions: MotionTests) -> npt.NDArray[np.bool_]:
@@ -180,10 +204,16 @@ class _Search:
     """
 
     def __init__(
-        self, graph: Graph, question: GraphQuery, motions: MotionTests
+        self,
+        graph: Graph,
+        question: GraphQuery,
+        motions: MotionTests,
+        prover: MotionTests,
     ) -> None:
         self.graph, self.question, self.motions = graph, question, motions
+        self.prover = prover
         self.own: Ways = {}  # of the motions from the start and to the goals
+        self.own_proven: set[Pair] = set()
         count = len(graph.Q)
         self.ends = np.concatenate([question.start[np.newaxis], question.goals])
         weights = motions.manifold.weights
@@ -214,6 +244,9 @@ class _Search:
         also: list[Pair] = []
         while (nodes := self._shortest()) is not None:
             ways = self._tested(nodes, also)
+            is_free = all(way is not None for way in ways)
+            if is_free and self.prover is not self.motions:
+                ways = self._proven(nodes, ways)
             whole = [way[1:] for way in ways if way is not None]
             if len(whole) == len(ways):
                 return np.concatenate([self.ends[:1], *whole]), FIRST_GOAL - nodes[-1]
@@ -281,6 +314,27 @@ class _Search:
             found.append(way if way is None or node == pair[0] else way[::-1])
         return found
 
+    def _proven(self, nodes: list[int], ways: list[Way]) -> list[Way]:
+        """Return the ways between nodes, None for those that are not proven."""
+        pairs = [(min(p), max(p)) for p in pairwise(nodes)]
+        left = [
+            k
+            for k, pair in enumerate(pairs)
+            if pair not in (self.own_proven if pair[0] < 0 else self.graph.proven)
+        ]
+        found = list(ways)
+        for k, way in zip(
+            left, self.prover.proven([ways[k] for k in left]), strict=True
+        ):
+            found[k], pair = way, pairs[k]
+            if way is None:
+                self._ways(pair)[pair] = None
+            elif pair[0] < 0:
+                self.own_proven.add(pair)
+            else:
+                self.graph.proven.add(pair)
+        return found
+
     def _ways(self, pair: tuple[int, int]) -> Ways:
         return self.own if pair[0] < 0 else self.graph.ways
 
@@ -288,7 +342,9 @@ class _Search:
         return self.graph.Q[node] if node >= 0 else self.ends[START - node]
 
 
-def shortened(way: Array, question: GraphQuery, motions: MotionTests) -> Array:
+def shortened(
+    way: Array, question: GraphQuery, motions: MotionTests, prover: MotionTests
+) -> Array:
     """Return a way that is shorter, or the same: by shortcuts between its points."""
     rng = np.random.default_rng(question.seed)
     best, missed = way, 0
@@ -296,36 +352,81 @@ def shortened(way: Array, question: GraphQuery, motions: MotionTests) -> Array:
         is_late = is_over(question.deadline)
         if len(best) <= 2 or missed > 1 or is_late:
             break
-        fine = best if motions.manifold.parts else _refined(best, motions)
-        along = np.concatenate([[0.0], np.cumsum(motions.lengths(fine[:-1], fine[1:]))])
-        i, j = np.sort(rng.integers(0, len(fine), (2, CHORDS)), axis=0)
-        i[0], j[0] = 0, len(fine) - 1
-        saves = along[j] - along[i] - motions.lengths(fine[i], fine[j])
-        wanted = np.flatnonzero((j > i + 1) & (saves > 1e-3 * along[-1]))
-        found = motions.between(fine[i[wanted]], fine[j[wanted]])
+        fine = best if motions.manifold.parts else refined(best, motions)
+        chords = Chords.of(fine, rng, motions)
+        ways = motions.between(*chords.ends)
+        now = chords.replaced(ways, motions)
+        missed = missed + 1 if now is None else 0
+        now = best if now is None else now
+        best = now if motions.manifold.parts else merged(now, motions)
+    # Parts of what is proven are proven, but for rounding.
+    for last in (best, way):
+        prover.is_proven[:] = prover.proves
+        if prover.proven([last])[0] is not None:
+            return last
+    return way
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Chords:
+    """Motions between random points of a way, which may make it shorter.
+
+    Attributes:
+        points: The way, shape (k, n).
+        along: Its length up to each point, shape (k,).
+        first: Where motions begin, shape (c,).
+        last: Where they end.
+    """
+
+    points: Array
+    along: Array
+    first: npt.NDArray[np.int64]
+    last: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, points: Array, rng: np.random.Generator, motions: MotionTests) -> Self:
+        """Draw motions, of which the first one is from end to end."""
+        lengths = motions.lengths(points[:-1], points[1:])
+        along = np.concatenate([[0.0], np.cumsum(lengths)])
+        i, j = np.sort(rng.integers(0, len(points), (2, CHORDS)), axis=0)
+        i[0], j[0] = 0, len(points) - 1
+        saves = along[j] - along[i] - motions.lengths(points[i], points[j])
+        wanted = np.flatnonzero((j > i + 1) & (saves > GAIN * along[-1]))
+        return cls(points, along, i[wanted], j[wanted])
+
+    @property
+    def ends(self) -> tuple[Array, Array]:
+        """Return where motions begin and end, shape (c, n)."""
+        return self.points[self.first], self.points[self.last]
+
+    def replaced(self, ways: Sequence[Way], motions: MotionTests) -> Way:
+        """Return the way with the best of free ways that do not overlap, None if none.
+
+        ways: Those between the ends of motions, None where one is not free.
+        """
+        along = self.along
+        spans = zip(self.first.tolist(), self.last.tolist(), ways, strict=True)
         gains: list[tuple[float, int, int, Array]] = []
-        for k, shortcut in zip(wanted.tolist(), found, strict=True):
+        for i, j, shortcut in spans:
             if shortcut is None:
                 continue
             length = motions.lengths(shortcut[:-1], shortcut[1:]).sum()
-            gain = float(along[j[k]] - along[i[k]] - length)
-            if gain > 1e-3 * along[-1]:
-                gains.append((gain, int(i[k]), int(j[k]), shortcut))
-        missed = 0 if gains else missed + 1
-        # The best ones that do not overlap, put in from the end.
+            gain = float(along[j] - along[i] - length)
+            if gain > GAIN * along[-1]:
+                gains.append((gain, i, j, shortcut))
         taken: list[tuple[int, int, Array]] = []
         for _, first, last, shortcut in sorted(gains, key=lambda each: -each[0]):
             if all(last <= a or first >= b for a, b, _ in taken):
                 taken.append((first, last, shortcut))
-        now = fine if taken else best
+        now = self.points
+        # They are put in from the end.
         for first, last, shortcut in sorted(taken, key=lambda each: -each[0]):
             now = np.concatenate([now[:first], shortcut, now[last + 1 :]])
-        best = now if motions.manifold.parts else _merged(now, motions)
-    # Parts of what is proven are proven, but for rounding.
-    return best if motions.proven([best])[0] is not None else way
+        return now if taken else None
 
 
-def _refined(way: Array, motions: MotionTests) -> Array:
+def refined(way: Array, motions: MotionTests) -> Array:
     """Return a way with points within its motions."""
     lengths = motions.lengths(way[:-1], way[1:])
     step = max(float(lengths.sum()) / (2 * CHORDS), 1e-9)
@@ -339,7 +440,7 @@ def _refined(way: Array, motions: MotionTests) -> Array:
     return np.concatenate(parts)
 
 
-def _merged(way: Array, motions: MotionTests) -> Array:
+def merged(way: Array, motions: MotionTests) -> Array:
     """Return a way without points that lie on the straight motion past them."""
     kept = [way[0]]
     for here, behind in pairwise(way[1:]):

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, final
 
 import numpy as np
@@ -41,6 +43,7 @@ __all__ = [
     "Problem",
     "Space",
     "aligned",
+    "solve_all",
 ]
 
 Array = npt.NDArray[np.float64]
@@ -380,23 +383,32 @@ class NativeLoop:
         finally:
             self.ground.idle.append(memory)
 
-    def solve_all(self, problems: Sequence[Problem], threads: int) -> list[Found]:
-        """Solve problems on several threads; each answer is that of the problem alone.
+    def solve_some(self, problems: Sequence[Problem]) -> list[Found]:
+        """Solve problems one after the other; signals wait until it ends."""
+        memory = self.ground.taken()
+        try:
+            return memory.solve_some(self._ready, problems)
+        finally:
+            self.ground.idle.append(memory)
 
-        The deadlines of problems count as well.
-        """
-        found: list[Found | None] = [None] * len(problems)
-        ready = self._ready
 
-        def work(piece: slice) -> None:
-            memory = self.ground.taken()
-            try:
-                found[piece] = memory.solve_some(ready, problems[piece])
-            finally:
-                self.ground.idle.append(memory)
+def solve_all(items: Sequence[tuple[NativeLoop, Problem]], threads: int) -> list[Found]:
+    """Solve problems on several threads; each answer is that of the problem alone.
 
-        share(len(problems), threads, work, len(problems) // PROBLEMS_PER_PIECE)
-        return [each for each in found if each is not None]
+    The deadlines of problems count as well.
+    """
+    found: list[Found | None] = [None] * len(items)
+
+    def work(piece: slice) -> None:
+        # Those that follow each other with the same loop take one call.
+        first = piece.start
+        for loop, same in groupby(items[piece], key=itemgetter(0)):
+            problems = [problem for _, problem in same]
+            found[first : first + len(problems)] = loop.solve_some(problems)
+            first += len(problems)
+
+    share(len(items), threads, work, len(items) // PROBLEMS_PER_PIECE)
+    return [each for each in found if each is not None]
 
 
 @final

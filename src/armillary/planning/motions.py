@@ -18,6 +18,8 @@ __all__ = ["MotionTests", "Way", "loops_are_proven"]
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
 
+Owners = npt.NDArray[np.int64] | None
+
 Way = Array | None
 """Way points of a free motion, shape (k, n), with both ends; None if there is none."""
 
@@ -43,12 +45,16 @@ def loops_are_proven(check: CollisionCheck) -> bool:
 class MotionTests:
     """What tests motions of a check within constraints; it counts its work.
 
+    Several problems may share it. Rows are of the problems that `of` numbers; answers
+    do not depend on which other rows are asked for at once.
+
     Attributes:
         check: What must not touch.
         manifold: The constraints.
         step: Distance of samples where nothing is proven, in weighted lengths.
-        is_proven: Whether motions that are free are proven to be.
-        edges: Motions that were tested.
+        proves: Whether motions that are free are proven to be.
+        is_proven: Whether all were of which that is so, for each problem.
+        edges: Motions that were tested, for each problem.
         checks: Joint positions that were.
         proofs: Straight motions that were to be proven.
     """
@@ -60,6 +66,7 @@ class MotionTests:
         step: float,
         *,
         loops: bool = False,
+        problems: int = 1,
     ) -> None:
         """Note what is tested.
 
@@ -70,6 +77,7 @@ class MotionTests:
             loops: Whether motions of closed loops are to be proven, which takes some
                 milliseconds for each. What is neither proven nor touches is free then,
                 and `is_proven` tells that.
+            problems: How many problems share it.
         """
         self.check, self.manifold, self.step = check, manifold, step
         is_known = speeds_are_known(straight_links(check.cell), check.state)
@@ -77,32 +85,43 @@ class MotionTests:
         self._proves_loops = loops and loops_are_proven(check)
         self._moves_are_known = is_known or self._proves_loops
         holds = not manifold.parts or manifold.speeds is not None
-        self.is_proven = self._moves_are_known and holds
-        self.edges = self.checks = self.proofs = 0
+        self.proves = self._moves_are_known and holds
+        self.is_proven = np.full(problems, self.proves)
+        self.edges, self.checks, self.proofs = np.zeros((3, problems), np.int64)
 
-    def are_free(self, Q: Array) -> Truths:
+    def are_free(self, Q: Array, of: Owners = None) -> Truths:
         """Return which joint positions touch nothing, shape (k,).
 
         They keep limits that couple joints, too; straight motions between two that do
         keep them everywhere.
+
+        Args:
+            Q: Joint positions [m or rad], shape (k, n).
+            of: Of which problems they are, shape (k,); None for the first one.
         """
-        self.checks += len(Q)
+        _count(self.checks, of, len(Q))
         if not len(Q):
             return np.zeros(0, np.bool_)
         return ~self.check(Q) & self.check.cell.limit_rows.holds(Q)
 
     def lengths(self, A: Array, B: Array) -> Array:
         """Return weighted lengths of straight motions, shape (k,)."""
-        return np.sqrt((B - A) ** 2.0 @ self.manifold.weights**2.0)
+        way = (B - A) * self.manifold.weights
+        return np.sqrt(np.einsum("ki,ki->k", way, way))
 
-    def between(self, A: Array, B: Array) -> list[Way]:
+    def length_of(self, way: Array) -> float:
+        """Return the weighted length of a way."""
+        return float(self.lengths(way[:-1], way[1:]).sum())
+
+    def between(self, A: Array, B: Array, of: Owners = None) -> list[Way]:
         """Return the ways from some positions to others, along constraints.
 
         Args:
             A: Where they begin [m or rad], shape (k, n).
             B: Where they end, shape (k, n).
+            of: Of which problems they are, shape (k,); None for the first one.
         """
-        self.edges += len(A)
+        _count(self.edges, of, len(A))
         if not len(A):
             return []
         ways = self._along(A, B)
@@ -111,54 +130,66 @@ class MotionTests:
         inner = [way[1:-1] for way in ways if way is not None]
         counts = [len(each) for each in inner]
         if sum(counts):
-            is_free = self.are_free(np.concatenate(inner))
+            owners = None if of is None else np.repeat(of[rows], counts)
+            is_free = self.are_free(np.concatenate(inner), owners)
             starts = np.cumsum([0, *counts[:-1]])
             for row, start, count in zip(rows, starts, counts, strict=True):
                 if not is_free[start : start + count].all():
                     ways[row] = None
-        return self.proven(ways)
+        return self.proven(ways, of)
 
-    def proven(self, ways: list[Way]) -> list[Way]:
-        """Return the ways, None for those that are not proven to be free."""
+    def proven(self, ways: list[Way], of: Owners = None) -> list[Way]:
+        """Return the ways, None for those that are not proven to be free.
+
+        of: Of which problems they are, shape (k,); None for the first one.
+        """
         rows = [k for k, way in enumerate(ways) if way is not None]
         whole = [way for way in ways if way is not None]
         if not whole:
             return list(ways)
         starts = np.concatenate([way[:-1] for way in whole])
         ends = np.concatenate([way[1:] for way in whole])
-        of = np.repeat(rows, [len(way) - 1 for way in whole])
+        row = np.repeat(rows, [len(way) - 1 for way in whole])
+        owners = None if of is None else of[row]
         good = self.manifold.holds(starts, ends, self.step)
         # One piece that fails is enough, so the others are not tested.
         bad = np.zeros(len(ways), np.bool_)
-        bad[of[~good]] = True
-        left = np.flatnonzero(~bad[of])
+        bad[row[~good]] = True
+        left = np.flatnonzero(~bad[row])
         if len(left):
-            bad[of[left[~self._free(starts[left], ends[left])]]] = True
+            owners = None if owners is None else owners[left]
+            is_free = self._free(starts[left], ends[left], owners)
+            bad[row[left[~is_free]]] = True
         return [None if bad[k] else way for k, way in enumerate(ways)]
 
-    def _free(self, A: Array, B: Array) -> Truths:
+    def _free(self, A: Array, B: Array, of: Owners) -> Truths:
         """Return which straight motions touch nothing."""
         # Samples first: a proof takes longest of motions that touch.
         lengths = self.lengths(A, B)
         counts = np.maximum(1, np.ceil(lengths / self.step)).astype(np.int64)
         rows = np.repeat(np.arange(len(A)), counts)
         t = (np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]) / counts[rows]
-        touch = ~self.are_free(A[rows] + t[:, None] * (B - A)[rows])
+        owners = None if of is None else of[rows]
+        touch = ~self.are_free(A[rows] + t[:, None] * (B - A)[rows], owners)
         good = np.ones(len(A), np.bool_)
         good[rows[touch]] = False
         if self._moves_are_known:
             left = np.flatnonzero(good)
-            self.proofs += len(left)
+            owners = None if of is None else of[left]
+            _count(self.proofs, owners, len(left))
             found = self.check.motion(A[left], B[left])
             good[left] = found.free
             if self._proves_loops:
                 # A proof ends where a loop does not close, which the check knows.
                 is_open = np.flatnonzero(found.reason == MotionReason.NOT_PROVEN)
-                is_open = is_open[self.are_free(found.q[is_open])]
-                self.is_proven &= not len(is_open)
+                some = None if owners is None else owners[is_open]
+                is_free = self.are_free(found.q[is_open], some)
+                is_open = is_open[is_free]
+                if len(is_open):
+                    self.is_proven[0 if owners is None else owners[is_open]] = False
                 good[left[is_open]] = True
             return good
-        return good & self.are_free(B)
+        return good & self.are_free(B, of)
 
     def _along(self, A: Array, B: Array) -> list[Way]:
         """Return ways along the constraints, which may touch something."""
@@ -199,3 +230,11 @@ class MotionTests:
             None if lost[k] else every[order[ends[k] : ends[k + 1]]]
             for k in range(len(A))
         ]
+
+
+def _count(counts: npt.NDArray[np.int64], of: Owners, rows: int) -> None:
+    """Count rows of problems; all are of the first one where there is no `of`."""
+    if of is None:
+        counts[0] += rows
+    else:
+        counts += np.bincount(of, minlength=len(counts))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
 from operator import le
-from typing import Any, Final, final
+from typing import Any, Final, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,21 +19,26 @@ from armillary.collision.check import CollisionCheck
 from armillary.errors import ModelError, ShapeError, quote
 from armillary.kernel.arguments import numbers_of, positive_number
 from armillary.kernel.search import is_over
-from armillary.model.fields import kept
+from armillary.model.fields import kept, kept_few
 from armillary.model.limit_rows import LimitRows
 from armillary.model.workcell import Workcell
 from armillary.planning.constraint import LOOSE, FrameConstraint, Manifold
 from armillary.planning.goals import Goals
-from armillary.planning.graph import Graph, GraphQuery
+from armillary.planning.graph import Answer, Graph, GraphQuery
 from armillary.planning.loop import NativeLoop
-from armillary.planning.motions import MotionTests
+from armillary.planning.motions import MotionTests, loops_are_proven
 from armillary.planning.plan import Plan, PlanReason
 from armillary.planning.region import Region
-from armillary.planning.surface_search import SurfaceSearch
+from armillary.planning.surface_search import (
+    Searched,
+    SurfaceSearch,
+    search_all,
+)
 
 __all__ = ["PlannedCell", "planned_cell", "seconds_of"]
 
 Array = npt.NDArray[np.float64]
+Truths = npt.NDArray[np.bool_]
 
 LOG = logging.getLogger("armillary.planning")
 
@@ -283,74 +288,177 @@ class PlannedCell:
 
     def compile(self, manifold: Manifold, start: Array) -> None:
         """Compile what plans within constraints call, so that no timeout counts it."""
-        row = start[np.newaxis]
-        manifold.project(row)
-        manifold.violations(row)
-        motions = MotionTests(self.check, manifold, self.step, loops=True)
-        motions.proven([np.concatenate([row, row])])
+
+        def compiled() -> bool:
+            row = start[np.newaxis]
+            manifold.project(row)
+            manifold.violations(row)
+            motions = MotionTests(self.check, manifold, self.step, loops=True)
+            motions.proven([np.concatenate([row, row])])
+            return True
+
+        kept_few(self, "compiled", manifold.code_key, compiled)
 
     def within(
         self,
         manifold: Manifold,
         query: GraphQuery,
         goals: Goals,
-        search: Graph | NativeLoop,
+        graphs: Iterable[Graph],
     ) -> Plan:
-        """Return a way within constraints.
+        """Return a way within constraints along the motions of a graph.
 
         Args:
             manifold: The constraints.
             query: What is asked: joint positions [m or rad] and a deadline.
             goals: Its goals, with their numbers.
-            search: A graph that is searched, or the loop of a planner.
+            graphs: What is searched; the next one where that has no way.
         """
         began = time.perf_counter()
-        is_graph = isinstance(search, Graph)
-        motions = MotionTests(self.check, manifold, self.step, loops=not is_graph)
-        ends = np.concatenate([query.start[np.newaxis], goals.q])
-        violations = manifold.violations(ends)
-        holds, is_free = manifold.is_near(ends), motions.are_free(ends)
+        motions = MotionTests(self.check, manifold, self.step)
+        prover = motions
+        if loops_are_proven(self.check):
+            prover = MotionTests(self.check, manifold, self.step, loops=True)
+        (asked,) = self._admitted([query], [goals], motions)
+        if isinstance(asked, Plan):
+            return asked
+        answer, nodes = Answer(None, -1), 0
+        for graph in graphs:
+            answer, nodes = graph.ask(asked.query, motions, prover), len(graph.Q)
+            if answer.q is not None or is_over(query.deadline):
+                break
+        if prover is not motions:
+            motions.proofs += prover.proofs
+        found = Searched(answer, nodes, nodes, bool(prover.is_proven[0]))
+        return self._plan(found, asked, motions, 0, time.perf_counter() - began)
+
+    def along(
+        self,
+        manifold: Manifold,
+        queries: Sequence[GraphQuery],
+        goals: Sequence[Goals],
+        loops: Sequence[NativeLoop],
+        threads: int = 1,
+    ) -> list[Plan]:
+        """Return ways within constraints, or of closed loops, that loops search for.
+
+        Args:
+            manifold: The constraints of all of them.
+            queries: What is asked: joint positions [m or rad] and deadlines.
+            goals: The goals of each, with their numbers.
+            loops: The loop of the planner for each.
+            threads: How many threads share the native searches.
+        """
+        began, count = time.perf_counter(), len(queries)
+        motions = MotionTests(
+            self.check, manifold, self.step, loops=True, problems=count
+        )
+        plans = self._admitted(queries, goals, motions)
+        searches = {
+            k: SurfaceSearch(
+                loops[k].along(manifold.columns) if manifold.parts else loops[k],
+                each.query,
+            )
+            for k, each in enumerate(plans)
+            if not isinstance(each, Plan)
+        }
+        answers = search_all(searches, motions, threads)
+        took = (time.perf_counter() - began) / count
+        return [
+            each
+            if isinstance(each, Plan)
+            else self._plan(answers[k], each, motions, k, took)
+            for k, each in enumerate(plans)
+        ]
+
+    def _admitted(
+        self,
+        queries: Sequence[GraphQuery],
+        goals: Sequence[Goals],
+        motions: MotionTests,
+    ) -> list[_Admitted | Plan]:
+        """Return problems with those goals that are free, or why there is no way."""
+        manifold = motions.manifold
+        ends = [
+            np.concatenate([query.start[np.newaxis], each.q])
+            for query, each in zip(queries, goals, strict=True)
+        ]
+        counts = [len(each) for each in ends]
+        rows, of = np.concatenate(ends), np.repeat(np.arange(len(ends)), counts)
+        violations, is_free = manifold.violations(rows), motions.are_free(rows, of)
+        holds = np.asarray((violations <= LOOSE).all(axis=1))
+        first = np.cumsum([0, *counts])
+        found: list[_Admitted | Plan] = []
+        for k, (query, each) in enumerate(zip(queries, goals, strict=True)):
+            part = slice(first[k], first[k + 1])
+            verdicts = violations[part], holds[part], is_free[part]
+            found.append(self._admitted_one(query, each, manifold, verdicts))
+        return found
+
+    def _admitted_one(
+        self,
+        query: GraphQuery,
+        goals: Goals,
+        manifold: Manifold,
+        verdicts: tuple[Array, Truths, Truths],
+    ) -> _Admitted | Plan:
+        """Return a problem with its free goals, by verdicts of start and goals."""
+        violations, holds, is_free = verdicts
         if not (holds[0] and holds[1:].any()):
             bad = np.flatnonzero(violations[int(holds[0])] > LOOSE)
             names = tuple(str(manifold.parts[k].asked) for k in bad)
             at_start, at_goal = PlanReason.START_VIOLATES, PlanReason.GOAL_VIOLATES
             return self.without(at_goal if holds[0] else at_start, violated=names)
         if not is_free[0]:
-            return self.without(
-                PlanReason.START_TOUCHES, pairs=self.touching(query.start)
-            )
+            touching = self.touching(query.start)
+            return self.without(PlanReason.START_TOUCHES, pairs=touching)
         good = np.flatnonzero(holds[1:] & is_free[1:])
         if not len(good):
             first = goals.q[np.flatnonzero(holds[1:])[0]]
             return self.without(PlanReason.GOAL_TOUCHES, pairs=self.touching(first))
-        asked = query._replace(goals=goals.q[good])
-        if isinstance(search, Graph):
-            answer = search.ask(asked, motions)
-            samples = count = len(search.Q)
-        else:
-            loop = search.along(manifold.columns) if manifold.parts else search
-            answer, samples, count = SurfaceSearch(loop, motions)(asked)
-        is_late = is_over(query.deadline)
+        return _Admitted(query._replace(goals=goals.q[good]), goals.numbers[good])
+
+    def _plan(
+        self,
+        found: Searched,
+        asked: _Admitted,
+        motions: MotionTests,
+        number: int,
+        seconds: float,
+    ) -> Plan:
+        """Return what was found as the plan of one of the problems of motions."""
+        is_late = is_over(asked.query.deadline)
         nothing = PlanReason.TIMED_OUT if is_late else PlanReason.NOT_FOUND
-        way = answer.q
-        length = 0.0 if way is None else motions.lengths(way[:-1], way[1:]).sum()
+        way, goal = found.answer
         return Plan(
             q=np.empty((0, len(self.weights))) if way is None else way,
             reason=nothing if way is None else PlanReason.FOUND,
-            proven=way is not None and motions.is_proven,
-            goal=-1 if way is None else int(goals.numbers[good[answer.goal]]),
-            length=float(length),
-            edges=motions.edges,
-            checks=motions.checks,
-            proofs=motions.proofs,
-            samples=samples,
-            nodes=count,
+            proven=way is not None and found.is_proven,
+            goal=-1 if way is None else int(asked.numbers[goal]),
+            length=0.0 if way is None else motions.length_of(way),
+            edges=int(motions.edges[number]),
+            checks=int(motions.checks[number]),
+            proofs=int(motions.proofs[number]),
+            samples=found.samples,
+            nodes=found.nodes,
             pairs=(),
             joints=(),
-            seconds=time.perf_counter() - began,
+            seconds=seconds,
             resolution=self.step,
             check=self.check,
         )
+
+
+class _Admitted(NamedTuple):
+    """A problem whose start is free.
+
+    Attributes:
+        query: What is asked, with those goals that are free.
+        numbers: The numbers of these, shape (k,).
+    """
+
+    query: GraphQuery
+    numbers: npt.NDArray[np.int64]
 
 
 def seconds_of(timeout: float | None, name: str = "timeout") -> float | None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, final
+from typing import Any, Final, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,16 +16,17 @@ from armillary.collision.check import CollisionCheck
 from armillary.errors import ModelError, ShapeError, quote
 from armillary.kernel.arguments import numbers_of, whole_number
 from armillary.kernel.search import deadline_of
-from armillary.kernel.threads import default_threads
+from armillary.kernel.threads import default_threads, share
 from armillary.kinematics.state import State
 from armillary.model.fields import kept_few
 from armillary.model.workcell import WORLD, Workcell
 from armillary.planning.cartesian_path import CartesianPath
-from armillary.planning.constraint import FrameConstraint
+from armillary.planning.constraint import FrameConstraint, Manifold
 from armillary.planning.detoured_path import DetouredPath, detoured
 from armillary.planning.edges import EdgeTests, check_in_python
 from armillary.planning.goals import FreeAxes, Goals, goals_of, positions_of
 from armillary.planning.graph import GraphQuery
+from armillary.planning.layout import FOUND, GOAL_TOUCHES, START_TOUCHES
 from armillary.planning.loop import (
     Found,
     LoopGround,
@@ -34,11 +35,17 @@ from armillary.planning.loop import (
     NativeLoop,
     Problem,
     Space,
+    solve_all,
 )
 from armillary.planning.motions import loops_are_proven
 from armillary.planning.plan import Plan, PlanReason
 from armillary.planning.planned_cell import PlannedCell, planned_cell, seconds_of
 from armillary.planning.region import Bounds, Region, region_of
+from armillary.planning.separation import (
+    FEWEST_JOINTS,
+    MOST_JOINTS,
+    are_separated,
+)
 from armillary.spatial.pose import Pose
 
 __all__ = ["Planner", "planner"]
@@ -54,6 +61,12 @@ LARGEST_TREE: Final = 2**31 - 1
 
 FEWEST, MOST = 64, 10_000
 """Positions of one joint that are looked at where it moves alone."""
+
+SOON: Final = 20_000_000
+"""How long is searched before it is asked whether two or three joints can move [ns]."""
+
+ENDED: Final = (FOUND, START_TOUCHES, GOAL_TOUCHES)
+"""How a search ends that knows the answer."""
 
 MOST_SEED: Final = 2**62 - 1
 """Bits of a seed that count."""
@@ -166,8 +179,7 @@ class Planner:
             seed: Another number gives other samples.
             timeout: Time for the search [s]; None for as long as it takes.
             improve: Until how long after the call began shorter ways are searched for,
-                once one is found [s]; each is proven as the first one. Plans with
-                constraints of frames do not.
+                once one is found [s]; each is proven as the first one.
             fixed: Names of joints that stay where they start.
             bounds: Least and greatest positions of some joints during the motion [m or
                 rad], by their names, beside their limits.
@@ -201,29 +213,22 @@ class Planner:
         number = whole_number("seed", seed, least=0) & MOST_SEED
         # Code that is compiled at the first call takes nothing of the time.
         loop = self._loop(q0, asked.q, region)
-        if constraints:
+        if constraints or loops_are_proven(self.check):
             manifold = self._planned.manifold(constraints, q0, asked.q, region)
-            self._planned.compile(manifold, q0)
-            query = GraphQuery(q0, asked.q, number, deadline_of(seconds))
-            return self._planned.within(manifold, query, asked, loop)
+            if constraints:
+                self._planned.compile(manifold, q0)
+            until = 0 if more == 0.0 else deadline_of(more)
+            query = GraphQuery(q0, asked.q, number, deadline_of(seconds), until)
+            return self._planned.along(manifold, [query], [asked], [loop])[0]
         separated = None if frame else self._separated(q0, asked.q, loop)
         if separated is not None:
             return separated
         until = 0 if more == 0.0 else deadline_of(more)
-        if loops_are_proven(self.check):
-            query = GraphQuery(q0, asked.q, number, deadline_of(seconds), until)
-            return self._looped(query, asked, loop)
         problem = Problem(q0, asked.q, number, deadline_of(seconds), until)
-        found = loop.solve(problem)
+        found = self._solved(loop, problem, is_pose=frame is not None)
+        if isinstance(found, Plan):
+            return found
         return self._plan(found, loop, q0, asked, time.perf_counter() - began)
-
-    def _looped(self, query: GraphQuery, goals: Goals, loop: NativeLoop) -> Plan:
-        """Return a plan of a cell with closed loops.
-
-        The native loop samples motions of those; its ways are proven afterwards.
-        """
-        manifold = self._planned.manifold((), query.start, goals.q, None)
-        return self._planned.within(manifold, query, goals, loop)
 
     def along(
         self, path: CartesianPath, *, seed: int = 0, timeout: float | None = 1.0
@@ -258,6 +263,9 @@ class Planner:
         seed: int = 0,
         timeout: float | None = 1.0,
         threads: int | None = None,
+        fixed: Sequence[str] = (),
+        bounds: Bounds | None = None,
+        constraints: Sequence[FrameConstraint] = (),
         frame: str | None = None,
         relative_to: str = WORLD,
         position: str = "xyz",
@@ -266,7 +274,8 @@ class Planner:
     ) -> tuple[Plan, ...]:
         """Return the ways of many problems, on several threads.
 
-        Each is what a call gives for it alone.
+        Each is what a call gives for it alone. Within constraints problems are searched
+        for on threads and proven together, as rows.
 
         Args:
             starts: Joint positions [m or rad], shape (k, n) or (n,).
@@ -274,6 +283,10 @@ class Planner:
             seed: As for a call.
             timeout: Time for the whole call [s]; None for as long as it takes.
             threads: How many threads share them, by default as for kernels.
+            fixed: As for a call.
+            bounds: As for a call.
+            constraints: As for a call; one without a target keeps the frame where it is
+                at the start of each problem.
             frame: Of which frame poses are.
             relative_to: In which frame they are given.
             position: Which of x, y and z of a pose count, as for `Cell.ik`.
@@ -283,6 +296,7 @@ class Planner:
         Raises:
             ShapeError: As for a call, or there are not as many goals as starts.
             ModelError: As for a call.
+            UnknownName: As for a call.
         """
         began = time.perf_counter()
         seconds = seconds_of(timeout)
@@ -294,43 +308,123 @@ class Planner:
         if rows.ndim == 1:
             rows = np.tile(rows, (len(every), 1))
         free = FreeAxes(frame, relative_to, position, rotation, axes)
-        plans: list[Plan | None] = [None] * len(rows)
-        # Problems within the same joint positions are solved by the same loop.
-        groups: dict[int, tuple[NativeLoop, list[tuple[int, Goals]]]] = {}
-        usual = self._usual(rows, goals) if frame is None else {}
-        for k, (q0, goal) in enumerate(zip(rows, every, strict=True)):
-            wanted = usual.get(k)
-            if wanted is None:
-                wanted = goals_of(self.check, q0, goal, free)
-                wanted = self._planned.asked(q0, wanted)
-            if isinstance(wanted, Plan):
-                plans[k] = wanted
-                continue
-            loop = self._loop(q0, wanted.q)
-            separated = None if frame else self._separated(q0, wanted.q, loop)
-            if separated is not None:
-                plans[k] = separated
-                continue
-            groups.setdefault(id(loop), (loop, []))[1].append((k, wanted))
+        region = fixed, bounds or {}, bool(constraints)
+        asked = self._asked_of_all(rows, goals, every, free, region)
         number = whole_number("seed", seed, least=0) & MOST_SEED
-        deadline = deadline_of(seconds)
         workers = default_threads() if threads is None else threads
         workers = whole_number("threads", workers, least=1)
-        has_loops = loops_are_proven(self.check)
-        for loop, members in groups.values():
-            if has_loops:
-                for k, wanted in members:
-                    query = GraphQuery(rows[k], wanted.q, number, deadline)
-                    plans[k] = self._looped(query, wanted, loop)
-                continue
-            problems = [
-                Problem(rows[k], wanted.q, number, deadline) for k, wanted in members
-            ]
-            found = loop.solve_all(problems, workers)
-            took = (time.perf_counter() - began) / len(rows)
-            for (k, wanted), each in zip(members, found, strict=True):
-                plans[k] = self._plan(each, loop, rows[k], wanted, took)
+        plans = [each if isinstance(each, Plan) else None for each in asked]
+        left = [each for each in asked if isinstance(each, _BatchProblem)]
+        if constraints or loops_are_proven(self.check):
+            self._along_all(left, plans, constraints, number, seconds, workers)
+            return tuple(each for each in plans if each is not None)
+        deadline = deadline_of(seconds)
+        items = [
+            (one.loop, Problem(one.start, one.goals.q, number, deadline))
+            for one in left
+        ]
+        found = self._solved_all(items, workers, is_pose=frame is not None)
+        took = (time.perf_counter() - began) / max(len(rows), 1)
+        for one, each in zip(left, found, strict=True):
+            plans[one.number] = (
+                each
+                if isinstance(each, Plan)
+                else self._plan(each, one.loop, one.start, one.goals, took)
+            )
         return tuple(each for each in plans if each is not None)
+
+    def _asked_of_all(
+        self,
+        starts: Array,
+        goals: Any,
+        every: list[Any],
+        free: FreeAxes,
+        where: tuple[Sequence[str], Bounds, bool],
+    ) -> list[_BatchProblem | Plan]:
+        """Return the problems of a batch, or plans of those that need no search.
+
+        Args:
+            starts: Where they start [m or rad], shape (k, n).
+            goals: What was given.
+            every: The goal of each.
+            free: The frame of poses, and their axes.
+            where: Joints that are fixed, bounds, and whether there are constraints.
+        """
+        fixed, bounds, has_constraints = where
+        has_region = bool(fixed or bounds or has_constraints)
+        is_surface = has_constraints or loops_are_proven(self.check)
+        usual = {} if free.frame or has_region else self._usual(starts, goals)
+        asked: list[_BatchProblem | Plan] = []
+        for k, (q0, goal) in enumerate(zip(starts, every, strict=True)):
+            region, wanted = None, usual.get(k)
+            if wanted is None:
+                if has_region:
+                    region = region_of(self.check.cell, q0, fixed, bounds)
+                stays = region.fixed if region else ()
+                wanted = goals_of(self.check, q0, goal, free, stays)
+                wanted = self._planned.asked(q0, wanted, region)
+            if isinstance(wanted, Plan):
+                asked.append(wanted)
+                continue
+            loop = self._loop(q0, wanted.q, region)
+            is_searched = free.frame or is_surface
+            separated = None if is_searched else self._separated(q0, wanted.q, loop)
+            one = _BatchProblem(k, q0, wanted, region, loop)
+            asked.append(one if separated is None else separated)
+        return asked
+
+    def _along_all(
+        self,
+        asked: Sequence[_BatchProblem],
+        plans: list[Plan | None],
+        constraints: Sequence[FrameConstraint],
+        seed: int,
+        seconds: float | None,
+        threads: int,
+    ) -> None:
+        """Put plans of many problems within constraints where they belong.
+
+        Those that share the constraints and limits are planned together.
+        """
+        planned = self._planned
+        given: Sequence[Any] = constraints
+        has_targets = all(getattr(each, "target", None) is not None for each in given)
+        groups: dict[Any, list[_BatchProblem]] = {}
+        for one in asked:
+            lower, upper = planned.box(one.start, one.goals.q)
+            if one.region is not None:
+                lower = np.maximum(lower, one.region.lower)
+                upper = np.minimum(upper, one.region.upper)
+            own = b"" if has_targets else one.start.tobytes()
+            key = lower.tobytes(), upper.tobytes(), own
+            groups.setdefault(key, []).append(one)
+        surfaces: list[Manifold] = []
+        for one, *_ in groups.values():
+            surface = planned.manifold(constraints, one.start, one.goals.q, one.region)
+            if constraints:
+                planned.compile(surface, one.start)
+            surfaces.append(surface)
+        deadline = deadline_of(seconds)
+        every = list(groups.values())
+
+        def work(piece: slice) -> None:
+            for k in range(piece.start, piece.stop):
+                members = every[k]
+                queries = [
+                    GraphQuery(one.start, one.goals.q, seed, deadline)
+                    for one in members
+                ]
+                found = planned.along(
+                    surfaces[k],
+                    queries,
+                    [one.goals for one in members],
+                    [one.loop for one in members],
+                    threads if len(every) == 1 else 1,
+                )
+                for one, plan in zip(members, found, strict=True):
+                    plans[one.number] = plan
+
+        share(len(every), threads, work, len(every))
 
     def _usual(self, starts: Array, goals: Any) -> dict[int, Goals]:
         """Return the goals of those problems of which all are within limits.
@@ -352,6 +446,62 @@ class Planner:
         q, first = np.ascontiguousarray(goals), np.zeros(1, np.int64)
         which = np.flatnonzero(is_within).tolist()
         return {k: Goals(q[k : k + 1], first) for k in which}
+
+    def _solved(
+        self, loop: NativeLoop, problem: Problem, *, is_pose: bool
+    ) -> Found | Plan:
+        """Return what the loop finds, or that it is proven that there is no way.
+
+        Where two or three joints move, a short search comes before that proof, and all
+        of the search behind it.
+        """
+        lower, upper = loop.ground.space[:2]
+        moving = lower < upper
+        ends = [each[moving] for each in self._planned.limits]
+        is_few = FEWEST_JOINTS <= moving.sum() <= MOST_JOINTS
+        check = self.check
+        is_proof = is_few and not (
+            is_pose or check.is_exact or check.state.passive.size
+        )
+        if not (is_proof and np.isfinite(ends).all()):
+            return loop.solve(problem)
+        soon = time.monotonic_ns() + SOON
+        is_short = 0 < problem.deadline <= soon
+        # A way that is found late may be less short than without this deadline.
+        part = problem if is_short else problem._replace(deadline=soon, improve=0)
+        found = loop.solve(part)
+        is_late = time.monotonic_ns() >= soon
+        if found.status in ENDED or is_short:
+            is_same = is_short or not (is_late or problem.improve)
+            return found if is_same else loop.solve(problem)
+        limits = lower, upper
+        ends = problem.start, problem.goals
+        if are_separated(check, limits, *ends, problem.deadline):
+            between = problem.start + np.linspace(0.0, 1.0, MOST)[:, np.newaxis] * (
+                problem.goals[0] - problem.start
+            )
+            touching = check(between)
+            pairs = self._planned.touching(between[touching.argmax()])
+            return self._planned.without(PlanReason.SEPARATED, pairs=pairs)
+        return loop.solve(problem)
+
+    def _solved_all(
+        self, items: list[tuple[NativeLoop, Problem]], threads: int, *, is_pose: bool
+    ) -> list[Found | Plan]:
+        """Return the same for many problems, on several threads."""
+        if any(
+            (loop.ground.space.lower < loop.ground.space.upper).sum() > MOST_JOINTS
+            for loop, _ in items
+        ):
+            return list(solve_all(items, threads))
+        found: list[Found | Plan | None] = [None] * len(items)
+
+        def work(piece: slice) -> None:
+            for k in range(piece.start, piece.stop):
+                found[k] = self._solved(*items[k], is_pose=is_pose)
+
+        share(len(items), threads, work, len(items))
+        return [each for each in found if each is not None]
 
     def _separated(self, q0: Array, goals: Array, loop: NativeLoop) -> Plan | None:
         """Return that there is no way, where one joint alone moves and that is proven.
@@ -473,6 +623,24 @@ class Planner:
             return EdgeTests(wide, tight, proofs and proofs.now())
         # Quick proofs are enough for most plans, so that others wait for their records.
         return EdgeTests(wide, tight, proofs and proofs.function, quick, later=proofs)
+
+
+class _BatchProblem(NamedTuple):
+    """A problem of a batch.
+
+    Attributes:
+        number: Which one it is.
+        start: Joint positions [m or rad], shape (n,).
+        goals: Its goals.
+        region: Where joints may be; None for within limits.
+        loop: What searches.
+    """
+
+    number: int
+    start: Array
+    goals: Goals
+    region: Region | None
+    loop: NativeLoop
 
 
 def _each(goals: Any, count: int | None, n: int) -> list[Any]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import Any, Final, final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from armillary.collision.check import CollisionCheck
 from armillary.errors import ModelError
 from armillary.kernel.arguments import whole_number
 from armillary.kernel.search import deadline_of
+from armillary.model.fields import kept
 from armillary.model.workcell import WORLD, Workcell
 from armillary.planning.constraint import FrameConstraint, Manifold
 from armillary.planning.goals import FreeAxes, goals_of, positions_of
@@ -24,6 +25,9 @@ from armillary.planning.planner import STEP
 from armillary.planning.region import Bounds, Region, region_of
 
 __all__ = ["Roadmap", "roadmap"]
+
+LEVELS: Final = 5
+"""How often a roadmap is doubled where a question has no way."""
 
 
 def roadmap(  # noqa: PLR0913
@@ -79,7 +83,7 @@ def roadmap(  # noqa: PLR0913
     manifold = planned.manifold(constraints, None, nothing, region)
     motions = MotionTests(check, manifold, planned.step)
     Q = random_positions(manifold, np.random.default_rng(number), count)
-    made = Roadmap(planned, manifold, region, Graph.of(Q, motions))
+    made = Roadmap(planned, manifold, region, Graph.of(Q, motions), count, number)
     if not lazy:
         made.graph.test(motions)
     return made
@@ -98,12 +102,16 @@ class Roadmap:
         manifold: The constraints.
         region: Where joints may be.
         graph: Nodes, and what is known of motions between them.
+        count: How many random positions were tried for them.
+        seed: Which ones.
     """
 
     planned: PlannedCell
     manifold: Manifold
     region: Region
     graph: Graph
+    count: int
+    seed: int
 
     @property
     def check(self) -> CollisionCheck:
@@ -169,8 +177,11 @@ class Roadmap:
         """Return a way from a start to a goal along motions of the roadmap.
 
         It is the shortest that the roadmap has, made shorter then by shortcuts, and
-        proven as that of a planner. Where there is none, the reason is `NOT_FOUND`: a
-        planner may find one.
+        proven as that of a planner. Where there is none, as many random positions as it
+        has are added, and so on, up to 32 times as many. Further questions that have no
+        way without them use them, too; others do not, so that no answer depends on what
+        was asked before. Where there is none then, the reason is `NOT_FOUND`: a planner
+        may find one.
 
         Args:
             start: As for a planner.
@@ -198,4 +209,23 @@ class Roadmap:
         if isinstance(goals, Plan):
             return goals
         query = GraphQuery(q0, goals.q, number, deadline_of(seconds))
-        return self.planned.within(self.manifold, query, goals, self.graph)
+        return self.planned.within(self.manifold, query, goals, self._graphs())
+
+    def _graphs(self) -> Iterator[Graph]:
+        """Yield the graph, and then larger ones, which are kept."""
+        graph, count = self.graph, self.count
+        yield graph
+        for level in range(1, LEVELS + 1):
+            before = graph
+
+            def grown(
+                before: Graph = before, level: int = level, count: int = count
+            ) -> Graph:
+                motions = MotionTests(self.check, self.manifold, self.planned.step)
+                rng = np.random.default_rng([self.seed, level])
+                more = random_positions(self.manifold, rng, count)
+                return before.grown(more, motions)
+
+            graph = kept(self, ("grown", level), grown)
+            yield graph
+            count *= 2

@@ -4,26 +4,33 @@ The loop grows two trees whose nodes are projected onto the constraints (Berenso
 al., "Manipulation planning on constraint manifolds", 2009), and samples motions along
 them. What it returns are points between which a projected motion is free at these
 samples. Here such motions are replaced by straight ones, as short as tolerances ask
-for, which are proven. A motion for which that fails is replaced by a detour, found with
-more samples; where there is none, all of the way is searched for again with more.
+for, which are proven. Motions for which that fails are replaced by detours, found with
+more samples; where there are none, all of the way is searched for again with more.
 Ways of closed loops, which the loop can only sample, are proven by the same steps.
+
+Each problem is a generator that asks for searches and for proofs. So many problems take
+these steps together: their searches on several threads, their proofs as rows of few
+calls.
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Generator, Mapping, Sequence
 from itertools import count
-from typing import Final, NamedTuple, final
+from typing import Any, Final, NamedTuple, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.kernel.search import is_over
-from armillary.planning.graph import Answer, GraphQuery
+from armillary.kernel.threads import share
+from armillary.planning.graph import Answer, Chords, GraphQuery, merged, refined
 from armillary.planning.layout import FOUND
-from armillary.planning.loop import NativeLoop, Problem
+from armillary.planning.loop import Found, NativeLoop, Problem
 from armillary.planning.motions import MotionTests, Way
 
-__all__ = ["Searched", "SurfaceSearch"]
+__all__ = ["Searched", "SurfaceSearch", "search_all"]
 
 Array = npt.NDArray[np.float64]
 
@@ -39,6 +46,21 @@ FINER: Final = 4.0
 FINEST: Final = 64.0
 """The most that a search has."""
 
+MISSES: Final = 2
+"""After so many rounds of shortcuts that gain nothing another way is searched for."""
+
+SLICE: Final = 50_000_000
+"""How long others wait for a search at first [ns]."""
+
+ANOTHER: Final = 1 << 32
+"""What the seed of a further search is larger by."""
+
+ENDS: Final = 2
+"""Way points of a straight motion."""
+
+PROOFS: Final = 2
+"""So many times the time of the last proof is left for the next one."""
+
 
 class Searched(NamedTuple):
     """What a search found.
@@ -47,11 +69,45 @@ class Searched(NamedTuple):
         answer: The way, if there is one.
         samples: How many positions trees grew to.
         nodes: How many positions they had.
+        is_proven: Whether every motion of the way is proven to be free.
     """
 
     answer: Answer
     samples: int
     nodes: int
+    is_proven: bool
+
+
+class _Searches(NamedTuple):
+    """Asks what the loop finds for problems, with so many times as many samples."""
+
+    problems: list[Problem]
+    finer: float
+
+
+class _Proof(NamedTuple):
+    """Asks for proven ways between positions, shapes (k, n)."""
+
+    A: Array
+    B: Array
+
+
+class _Proven(NamedTuple):
+    """Answers that: ways, and whether all of them are proven, not sampled."""
+
+    ways: list[Way]
+    is_certain: bool
+
+
+class _FreeWay(NamedTuple):
+    """A free way to a goal, and whether all of it is proven."""
+
+    q: Array
+    goal: int
+    is_certain: bool
+
+
+_Asks: TypeAlias = _Searches | _Proof
 
 
 @final
@@ -60,71 +116,307 @@ class SurfaceSearch:
 
     Attributes:
         loop: The native loop, with the projection onto the constraints if any.
-        motions: What proves motions.
+        query: What is asked.
     """
 
-    def __init__(self, loop: NativeLoop, motions: MotionTests) -> None:
-        """Take what searches, and what proves."""
-        self.loop, self.motions = loop, motions
-        self._samples = self._nodes = 0
+    def __init__(self, loop: NativeLoop, query: GraphQuery) -> None:
+        """Take what searches, and what is asked."""
+        self.loop, self.query = loop, query
+        self.samples = self.nodes = 0
+        self._proof_took = 0
 
-    def __call__(self, question: GraphQuery) -> Searched:
-        """Return a proven way to one of the goals, if one is found in time."""
-        finer = 1.0
+    def steps(self, motions: MotionTests) -> Generator[_Asks, Any, Searched]:
+        """Ask for searches and proofs; return what is found at last.
+
+        motions: What is asked for lengths.
+        """
+        query, finer = self.query, 1.0
+        best: _FreeWay | None = None
         for more in count():
-            problem = Problem(
-                question.start,
-                question.goals,
-                question.seed + more,
-                question.deadline,
-                question.improve,
-            )
-            found, goal = self._solved(problem, finer)
+            problem = self._problem(more, query.deadline)
+            ((found, goal),) = yield _Searches([problem], finer)
             if found is None:
                 break
-            way = self._proven(found, problem, finer * FINER, DETOURS)
-            if way is not None:
-                return self._searched(Answer(way, goal))
-            if is_over(question.deadline):
+            best = yield from self._proven(found, goal, problem, finer * FINER)
+            if best is not None:
+                break
+            if is_over(query.deadline):
                 break
             finer = min(2.0 * finer, FINEST)
-        return self._searched(Answer(None, -1))
+        if best is not None and query.improve:
+            best = yield from self._improved(best, finer, motions)
+        counts = self.samples, self.nodes
+        if best is None:
+            return Searched(Answer(None, -1), *counts, is_proven=False)
+        return Searched(Answer(best.q, best.goal), *counts, best.is_certain)
 
-    def _searched(self, answer: Answer) -> Searched:
-        return Searched(answer, self._samples, self._nodes)
+    def _improved(
+        self, best: _FreeWay, finer: float, motions: MotionTests
+    ) -> Generator[_Asks, Any, _FreeWay]:
+        """Return the shortest way that is found until the time is up."""
+        if motions.manifold.parts:
+            return (yield from self._pulled(best, finer, motions))
+        return (yield from self._straightened(best, finer, motions))
 
-    def _solved(self, problem: Problem, finer: float) -> tuple[Way, int]:
-        """Return what the loop finds with so many times as many samples of motions."""
-        found = self.loop.finer(finer).solve(problem)
-        edges, checks, _, samples, nodes = found.counts
-        self.motions.edges += edges
-        self.motions.checks += checks
-        self._samples += samples
-        self._nodes = max(self._nodes, nodes)
-        if found.status != FOUND:
-            return None, -1
-        # Nodes of trees are rounded, and points may be there twice.
-        q = found.q
-        inner, is_done = self.motions.manifold.project(q[1:-1])
-        q[1:-1][is_done] = inner[is_done]
-        is_new = self.motions.lengths(q[:-1], q[1:]) > SAME
-        is_new[0] = True
-        return np.concatenate([q[:-1][is_new], q[-1:]]), found.goal
+    def _straightened(
+        self, best: _FreeWay, finer: float, motions: MotionTests
+    ) -> Generator[_Asks, Any, _FreeWay]:
+        """Return the shortest way of straight motions that the loop finds in time.
 
-    def _proven(self, q: Array, problem: Problem, finer: float, detours: int) -> Way:
+        Half of the time that is left is for the next search, and then for its proof.
+        """
+        end, least = self.query.improve, motions.length_of(best.q)
+        for more in count(1):
+            left, proof = end - time.monotonic_ns(), PROOFS * self._proof_took
+            slot = left // 2 if left > 2 * proof else left - proof
+            if slot <= 0 or len(best.q) == ENDS:
+                break
+            until = time.monotonic_ns() + slot
+            problem = self._problem(more * ANOTHER, until)._replace(improve=until)
+            ((found, to),) = yield _Searches([problem], finer)
+            if found is None or motions.length_of(found) >= least:
+                continue
+            between = problem._replace(deadline=end)
+            other = yield from self._proven(found, to, between, finer * FINER)
+            best = self._better(best, other, motions)
+            least = motions.length_of(best.q)
+        return best
+
+    def _pulled(
+        self, best: _FreeWay, finer: float, motions: MotionTests
+    ) -> Generator[_Asks, Any, _FreeWay]:
+        """Return the shortest way along constraints that is found in time.
+
+        Motions along constraints are curves, whose lengths the loop does not know. So
+        ways of searches with other seeds are made shorter by proven shortcuts.
+        """
+        rng, now, end = np.random.default_rng(self.query.seed), best, self.query.improve
+        for more in count(1):
+            missed = 0
+            while missed < MISSES and time.monotonic_ns() + self._proof_took < end:
+                chords = Chords.of(refined(now.q, motions), rng, motions)
+                proven = yield from self._between(*chords.ends)
+                q = chords.replaced(proven.ways, motions)
+                missed = missed + 1 if q is None else 0
+                if q is not None:
+                    now = _FreeWay(q, now.goal, now.is_certain and proven.is_certain)
+            if now is not best:
+                # Parts of what is proven are proven, but for rounding.
+                now = now._replace(q=merged(now.q, motions))
+                proven = yield from self._between(now.q[:-1], now.q[1:])
+                is_free = all(way is not None for way in proven.ways)
+                best = self._better(best, now if is_free else None, motions)
+            if time.monotonic_ns() + PROOFS * self._proof_took >= end:
+                return best
+            problem = self._problem(more * ANOTHER, end)
+            ((found, to),) = yield _Searches([problem], finer)
+            other = None
+            if found is not None:
+                other = yield from self._proven(found, to, problem, finer * FINER)
+            now = best if other is None else other
+        raise AssertionError("unreachable")
+
+    def _better(
+        self, best: _FreeWay, other: _FreeWay | None, motions: MotionTests
+    ) -> _FreeWay:
+        """Return the shorter way; what is proven is not given up for what is not."""
+        if other is None or (best.is_certain and not other.is_certain):
+            return best
+        is_less = motions.length_of(other.q) < motions.length_of(best.q)
+        return other if is_less else best
+
+    def _problem(self, more: int, deadline: int) -> Problem:
+        """Return the problem with a seed that is larger by so much."""
+        start, goals, seed, _, _ = self.query
+        return Problem(start, goals, seed + more, deadline)
+
+    def _between(self, A: Array, B: Array) -> Generator[_Asks, Any, _Proven]:
+        """Return proven ways between positions, and note how long that takes."""
+        began = time.monotonic_ns()
+        proven: _Proven = yield _Proof(A, B)
+        self._proof_took = time.monotonic_ns() - began
+        return proven
+
+    def _proven(
+        self, q: Array, goal: int, problem: Problem, finer: float
+    ) -> Generator[_Asks, Any, _FreeWay | None]:
         """Return a proven way through points, with detours where motions are not."""
-        ways = self.motions.between(q[:-1], q[1:])
-        parts = [q[:1]]
-        for k, way in enumerate(ways):
-            proven = way
-            if proven is None and detours and not is_over(problem.deadline):
-                between = problem._replace(
-                    start=q[k], goals=q[k + 1 : k + 2].copy(), improve=0
+        parts = [q[k : k + 2] for k in range(len(q) - 1)]
+        left: list[int] = list(range(len(parts)))
+        is_certain = True
+        for detours in range(DETOURS, -1, -1):
+            ends = np.stack([parts[k] for k in left])
+            proven = yield from self._between(ends[:, 0], ends[:, 1])
+            ways, is_certain = proven.ways, is_certain and proven.is_certain
+            for k, way in zip(left, ways, strict=True):
+                parts[k] = parts[k] if way is None else way
+            bad = [k for k, way in zip(left, ways, strict=True) if way is None]
+            if not bad:
+                whole = np.concatenate([q[:1], *(part[1:] for part in parts)])
+                return _FreeWay(whole, goal, is_certain)
+            if not detours or is_over(problem.deadline):
+                break
+            asked = [
+                problem._replace(
+                    start=parts[k][0], goals=parts[k][1:].copy(), improve=0
                 )
-                found, _ = self._solved(between, finer)
-                if found is not None:
-                    proven = self._proven(found, between, finer * FINER, detours - 1)
-            if proven is None:
-                return None
-            parts.append(proven[1:])
-        return np.concatenate(parts)
+                for k in bad
+            ]
+            found = yield _Searches(asked, finer)
+            if any(each is None for each, _ in found):
+                break
+            finer *= FINER
+            # Motions of detours are proven next, in place of those that are not.
+            inner = dict(zip(bad, (each for each, _ in found), strict=True))
+            longer: list[Array] = []
+            left.clear()
+            for k, part in enumerate(parts):
+                if k in inner:
+                    points = inner[k]
+                    pieces = [points[j : j + 2] for j in range(len(points) - 1)]
+                    left += range(len(longer), len(longer) + len(pieces))
+                    longer += pieces
+                else:
+                    longer.append(part)
+            parts = longer
+        return None
+
+
+def search_all(
+    searches: Mapping[int, SurfaceSearch], motions: MotionTests, threads: int = 1
+) -> dict[int, Searched]:
+    """Return what searches find; many take their steps together.
+
+    Args:
+        searches: What is searched for, by the number of the problem.
+        motions: What proves motions; it counts the work of each search.
+        threads: How many threads share the native searches.
+    """
+    steps = {k: each.steps(motions) for k, each in searches.items()}
+    asked = {k: next(each) for k, each in steps.items()}
+    native = _NativeSearches(searches, motions, threads)
+    answers: dict[int, Searched] = {}
+    while asked:
+        replies: dict[int, Any] = _proofs(asked, motions)
+        replies.update(native.replies(asked))
+        for k, reply in replies.items():
+            try:
+                asked[k] = steps[k].send(reply)
+            except StopIteration as end:
+                answers[k] = end.value
+                del asked[k]
+    return answers
+
+
+def _proofs(asked: dict[int, _Asks], motions: MotionTests) -> dict[int, _Proven]:
+    """Return the proven ways that are asked for, of all searches at once."""
+    some = {k: each for k, each in asked.items() if isinstance(each, _Proof)}
+    if not some:
+        return {}
+    owners = np.repeat(list(some), [len(each.A) for each in some.values()])
+    A, B = (np.concatenate([each[k] for each in some.values()]) for k in range(2))
+    motions.is_proven[:] = motions.proves
+    ways = iter(motions.between(A, B, owners))
+    return {
+        k: _Proven([next(ways) for _ in each.A], bool(motions.is_proven[k]))
+        for k, each in some.items()
+    }
+
+
+@final
+class _NativeSearches:
+    """Runs the native searches that problems ask for.
+
+    Where there are several problems none waits long for another one: a search has a
+    slice of time, and begins anew with twice as much where that is not enough.
+    """
+
+    def __init__(
+        self,
+        searches: Mapping[int, SurfaceSearch],
+        motions: MotionTests,
+        threads: int,
+    ) -> None:
+        self.searches, self.motions, self.threads = searches, motions, threads
+        self.found: dict[tuple[int, int], Found] = {}
+        self.slices: dict[tuple[int, int], int] = {}
+
+    def replies(self, asked: dict[int, _Asks]) -> dict[int, list[tuple[Way, int]]]:
+        """Return what is found for those searches that have ended."""
+        some = {k: each for k, each in asked.items() if isinstance(each, _Searches)}
+        wanted = [
+            (k, j)
+            for k, each in some.items()
+            for j in range(len(each.problems))
+            if (k, j) not in self.found
+        ]
+
+        def run(number: int) -> None:
+            k, j = wanted[number]
+            problem, loop = some[k].problems[j], self.searches[k].loop
+            loop = loop.finer(some[k].finer)
+            if len(self.searches) == 1:
+                self.found[k, j] = loop.solve(problem)
+                return
+            end, time_left = problem.deadline, self.slices.get((k, j), SLICE)
+            until = time.monotonic_ns() + time_left
+            is_whole = 0 < end <= until
+            part = problem if is_whole else problem._replace(deadline=until)
+            (found,) = loop.solve_some([part])
+            # What ends late may be another way, less short, than without the slice.
+            if time.monotonic_ns() >= until and not is_whole:
+                self.slices[k, j] = 2 * time_left
+            else:
+                self.found[k, j] = found
+
+        def work(piece: slice) -> None:
+            for number in range(piece.start, piece.stop):
+                run(number)
+
+        if len(wanted) == 1:
+            run(0)
+        elif wanted:
+            share(len(wanted), self.threads, work, len(wanted))
+        ended = [
+            k
+            for k, each in some.items()
+            if all((k, j) in self.found for j in range(len(each.problems)))
+        ]
+        every = [(k, j) for k in ended for j in range(len(some[k].problems))]
+        ways = iter(self._ways([k for k, _ in every], [self.found[x] for x in every]))
+        for each in every:
+            del self.found[each]
+            self.slices.pop(each, None)
+        return {k: [next(ways) for _ in some[k].problems] for k in ended}
+
+    def _ways(
+        self, owners: Sequence[int], found: Sequence[Found]
+    ) -> list[tuple[Way, int]]:
+        """Return what the loop found, on the constraints, and the goals it reaches."""
+        motions = self.motions
+        for k, each in zip(owners, found, strict=True):
+            edges, checks, _, samples, nodes = each.counts
+            motions.edges[k] += edges
+            motions.checks[k] += checks
+            search = self.searches[k]
+            search.samples += samples
+            search.nodes = max(search.nodes, nodes)
+        there = [each.q for each in found if each.status == FOUND]
+        if there:
+            # Nodes of trees are rounded, and points may be there twice.
+            inner = np.concatenate([q[1:-1] for q in there])
+            on, is_done = motions.manifold.project(inner)
+            inner[is_done] = on[is_done]
+            ends = np.cumsum([len(q) - 2 for q in there])
+            for q, points in zip(there, np.split(inner, ends[:-1]), strict=True):
+                q[1:-1] = points
+        ways: list[tuple[Way, int]] = []
+        for each in found:
+            if each.status != FOUND:
+                ways.append((None, -1))
+                continue
+            q = each.q
+            is_new = motions.lengths(q[:-1], q[1:]) > SAME
+            is_new[0] = True
+            ways.append((np.concatenate([q[:-1][is_new], q[-1:]]), each.goal))
+        return ways

@@ -11,6 +11,7 @@ one of these.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final, final
 
@@ -39,6 +40,9 @@ BASIS: Final = np.array(
     ]
 )
 """Coefficients of H0 to H4, shape (5, 6)."""
+
+TOGETHER: Final = 16
+"""Rows of a batch that are computed at once, so that they fit into the cache."""
 
 BASIS_ROWS: Final = len(BASIS)
 """How many polynomials there are, H0 to H4."""
@@ -140,23 +144,13 @@ class PathCurve:
         at = np.broadcast_to(self.at, (*batch, count)).reshape(-1, count)
         knots = np.broadcast_to(self.knots, (*batch, count, 3, n)).reshape(-1, 3, n)
         rows = s.reshape(-1, s.shape[-1])
-        first = np.empty(rows.shape, np.int64)
-        for k, (row, own) in enumerate(zip(rows, at, strict=True)):
-            first[k] = own[1:-1].searchsorted(row, side="right") + k * count
-        first = first.reshape(s.shape)
-        begin, end = (at.ravel()[first + k] for k in (0, 1))
-        a, b = (knots[first + k] for k in (0, 1))
-        h = (end - begin)[..., None]
-        r = (s - begin) / (end - begin)
-        parts = [b[..., 0, :] - a[..., 0, :], h * a[..., 1, :], h * b[..., 1, :]]
-        parts += [h * h * a[..., 2, :], h * h * b[..., 2, :]]
-        found = np.empty((*s.shape, 3, n))
-        for order in range(3):
-            shares = basis(r, order)
-            total = sum(shares[..., k, None] * part for k, part in enumerate(parts))
-            found[..., order, :] = total / h**order
-        found[..., 0, :] += a[..., 0, :]
-        return found
+        found = np.empty((*rows.shape, 3, n))
+        for start in range(0, len(rows), TOGETHER):
+            part = slice(start, start + TOGETHER)
+            own = at[part]
+            many = knots[start * count : (start + len(own)) * count]
+            found[part] = _at_parameters(own, many, rows[part])
+        return found.reshape(*s.shape, 3, n)
 
     def refined(self, pieces: int) -> PathCurve:
         """Return the same curves with each interval between knots cut in pieces."""
@@ -181,6 +175,35 @@ class PathCurve:
         return PathCurve(at, knots)
 
 
+def _at_parameters(at: Array, knots: Array, s: Array) -> Array:
+    """Return position, slope and curvature of a few rows, shape (k, g, 3, n).
+
+    Args:
+        at: Parameters of knots, shape (k, c).
+        knots: Position, slope and curvature at those of all rows, shape (k c, 3, n).
+        s: Parameters, shape (k, g).
+    """
+    count = at.shape[-1]
+    first = np.empty(s.shape, np.int64)
+    for k, (row, own) in enumerate(zip(s, at, strict=True)):
+        first[k] = own[1:-1].searchsorted(row, side="right") + k * count
+    begin, end = (at.ravel()[first + k] for k in (0, 1))
+    a, b = (knots[first + k] for k in (0, 1))
+    h = (end - begin)[..., None]
+    r = (s - begin) / (end - begin)
+    parts = [b[..., 0, :] - a[..., 0, :], h * a[..., 1, :], h * b[..., 1, :]]
+    parts += [h * h * a[..., 2, :], h * h * b[..., 2, :]]
+    found = np.empty((*s.shape, 3, knots.shape[-1]))
+    for order in range(3):
+        shares = basis(r, order)
+        total = shares[..., 0, None] * parts[0]
+        for k in range(1, BASIS_ROWS):
+            total += shares[..., k, None] * parts[k]
+        found[..., order, :] = total / h**order
+    found[..., 0, :] += a[..., 0, :]
+    return found
+
+
 def natural_spline(at: Array, positions: Array) -> Array:
     """Return the knots of the cubic spline whose curvature is zero at both ends.
 
@@ -200,6 +223,14 @@ def natural_spline(at: Array, positions: Array) -> Array:
         Position, slope and curvature at each waypoint, shape (..., k, 3, n).
     """
     *batch, count, n = positions.shape
+    if math.prod(batch) > TOGETHER:
+        many = positions.reshape(-1, count, n)
+        every = np.broadcast_to(at, (*batch, count)).reshape(-1, count)
+        splines = np.empty((len(many), count, 3, n))
+        for start in range(0, len(many), TOGETHER):
+            part = slice(start, start + TOGETHER)
+            splines[part] = natural_spline(every[part], many[part])
+        return splines.reshape(*batch, count, 3, n)
     h = (at[..., 1:] - at[..., :-1])[..., None]
     d = (positions[..., 1:, :] - positions[..., :-1, :]) / h
     knots = np.zeros((*batch, count, 3, n))

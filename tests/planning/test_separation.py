@@ -1,0 +1,115 @@
+"""Proofs that no way joins positions of two or three joints, judged by fine grids."""
+
+from __future__ import annotations
+
+import functools
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import ndimage
+
+import armillary as arm
+from armillary.planning.region import region_of
+from armillary.planning.separation import are_separated
+from armillary.shapes import Box
+from ball_arm import BALL, among_balls, cell_of, centres, dense, free_positions
+
+Array = np.ndarray
+SIZE, PLACE = np.array([1.6, 0.16, 2.4]), np.array([1.0, 0.0, 0.0])
+LIMIT = 2.6
+SELDOM = "robot/link3"
+
+
+@functools.cache
+def beside_a_wall() -> arm.Planner:
+    wall = Box(size=tuple(SIZE.tolist()), pose=arm.Pose.translation(*PLACE))
+    cell = cell_of([wall], limit=LIMIT)
+    return cell.planner(cell.collision())
+
+
+@functools.cache
+def among() -> arm.Planner:
+    cell = among_balls()
+    return cell.planner(cell.collision())
+
+
+def problems(planned: arm.Planner, fixed: list[str], count: int):
+    Q = free_positions(planned.check, count)
+    for start, end in pairwise(Q):
+        goal = end.copy()
+        for name in fixed:
+            k = planned.check.cell.joint_names.index(name)
+            goal[k] = start[k]
+        if not planned.check(goal[None])[0]:
+            yield start, goal
+
+
+def is_in_wall(Q: Array) -> Array:
+    """Return where a ball of the arm overlaps the wall, by formulas of their own."""
+    beyond = np.abs(centres(Q) - PLACE) - 0.5 * SIZE
+    far = np.linalg.norm(np.maximum(beyond, 0.0), axis=-1)
+    return (far < BALL).any(axis=1)
+
+
+def test_a_wall_separates_two_joints():
+    planned, fixed = beside_a_wall(), ["robot/link2", SELDOM]
+    count = 301
+    ticks = np.linspace(-LIMIT, LIMIT, count)
+    separated = 0
+    for start, goal in problems(planned, fixed, 16):
+        plan = planned(start, goal, fixed=fixed, timeout=4.0)
+        if plan:
+            assert not planned.check(dense(plan.q, 400)).any()
+        if plan.reason is not arm.PlanReason.SEPARATED:
+            continue
+        separated += 1
+        assert plan.pairs and not len(plan.q)
+        # No neighbours among samples lead there, past corners neither.
+        Q = np.tile(start, (ticks.size**2, 1))
+        Q[:, :2] = np.stack(np.meshgrid(ticks, ticks, indexing="ij"), -1).reshape(-1, 2)
+        is_free = ~(is_in_wall(Q) | planned.check(Q))
+        labels, _ = ndimage.label(is_free.reshape(count, count), np.ones((3, 3)))
+        at = np.rint((np.stack([start, goal])[:, :2] + LIMIT) / (ticks[1] - ticks[0]))
+        first, last = (labels[tuple(row)] for row in at.astype(int))
+        assert first != last or not first
+    assert separated > 2
+
+
+def test_a_wall_separates_three_joints():
+    planned = beside_a_wall()
+    reasons = [
+        planned(*ends, fixed=[SELDOM], timeout=4.0).reason
+        for ends in problems(planned, [SELDOM], 16)
+    ]
+    assert {arm.PlanReason.SEPARATED, arm.PlanReason.FOUND} <= set(reasons)
+
+
+@pytest.mark.parametrize("fixed", [["robot/link2", SELDOM], [SELDOM]])
+@pytest.mark.parametrize("made", [among, beside_a_wall])
+def test_what_a_way_joins_is_not_separated(made, fixed: list[str]):
+    planned, found = made(), 0
+    cell = planned.check.cell
+    for start, goal in problems(planned, fixed, 20):
+        loop = planned._loop(start, goal[None], region_of(cell, start, fixed, {}))
+        space = loop.ground.space
+        plan = planned(start, goal, fixed=fixed, timeout=0.2)
+        if plan:
+            found += 1
+            ends = (space.lower, space.upper), start, goal[None]
+            assert not are_separated(planned.check, *ends, 0)
+    assert found > 3
+
+
+def test_calls_and_batches_say_the_same():
+    planned = beside_a_wall()
+    asked = {"fixed": [SELDOM], "timeout": 4.0}
+    every = list(problems(planned, [SELDOM], 8))
+    found = [planned(*pair, **asked) for pair in every]
+    alone = [plan for plan in found if plan.reason is not arm.PlanReason.TIMED_OUT]
+    pairs = [pair for pair, plan in zip(every, found, strict=True) if plan in alone]
+    starts, goals = (np.stack([pair[k] for pair in pairs]) for k in range(2))
+    batch = planned.batch(starts, goals, **asked | {"timeout": 60.0}, threads=2)
+    for one, plan in zip(alone, batch, strict=True):
+        assert one.reason is plan.reason and np.array_equal(one.q, plan.q)
+    assert arm.PlanReason.SEPARATED in {plan.reason for plan in batch}
