@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +192,32 @@ def test_a_task_becomes_a_program(timeline: arm.Timeline, tmp_path: Path):
     of_timeline = np.where(times < began, times, times + waited)
     wanted = timeline.at(of_timeline).q[:, :6]
     assert np.abs(played.at(times) - wanted).max() < 1e-5
+
+
+def test_steps_of_one_instant_keep_their_order(cell: arm.Cell, tmp_path: Path):
+    # The clock of the program is a difference of sums, rounded: two waits between
+    # which no time passes were in the other order for some durations.
+    rng = np.random.default_rng(0)
+    path = tmp_path / "a.json"
+    for _ in range(20):
+        work, source, wanted = list[Any](), list[Any](), list[bool]()
+        for k in range(4):
+            value = k % 2 == 0
+            work += [PTP(to=READY if value else AWAY), WaitFor(signal="s", value=value)]
+            source += [
+                Wait(seconds=rng.uniform(2.0, 4.0)),
+                Set(signal="s", value=value),
+            ]
+            wanted.append(value)
+        work += [WaitFor(signal="s", value=False), WaitFor(signal="o", value=False)]
+        tasks = {ROBOT: work, "source": source}
+        made = run(cell, tasks, signals={"o": False})
+        ports = {"s": 1, "o": 2}
+        made.hand_over(ROBOT, path, inputs=ports, tolerance=1e-2)
+        done = json.loads(path.read_text())["instructions"]
+        says = [(each["signal"], each.get("value", True)) for each in done]
+        expected = [*(("s", value) for value in wanted), ("s", False), ("o", False)]
+        assert says == expected
 
 
 def test_a_part_that_is_handed_on_leaves_its_gripper(cell: arm.Cell, tmp_path: Path):

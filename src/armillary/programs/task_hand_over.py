@@ -60,12 +60,14 @@ def hand_over_task(
         return np.asarray(time - passed.sum(axis=-1))
 
     gripping = iter(grip_signals(motion, grips))
+    moved = _without(motion, clock)
+    # Rounding must neither change the order of steps nor lead beyond the end.
+    times = np.maximum.accumulate(clock(np.array([span.end for span in spans])))
     steps = [
         each
-        for span in spans
-        for each in _instructions(span, float(clock(span.end)), gripping)
+        for span, time in zip(spans, np.minimum(times, moved.duration), strict=True)
+        for each in _instructions(span, float(time), gripping)
     ]
-    moved = _without(motion, clock)
     return hand_over(timeline.cell, moved, path, instructions=steps, **options)
 
 
