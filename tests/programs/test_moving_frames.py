@@ -16,6 +16,7 @@ from armillary.programs.steps import (
     Grip,
     Leave,
     Linear,
+    Release,
     Set,
     Wait,
     WaitFor,
@@ -141,6 +142,44 @@ def test_lines_in_a_moving_frame_need_a_robot_that_follows(cell: arm.Cell):
     timeline = cell.run(program, **FAST)
     assert timeline.reason == RunReason.OUTRUN
     assert "PTP" in str(timeline.failure)
+
+
+def test_a_part_is_put_on_a_conveyor_that_moves(cell: arm.Cell):
+    # It is carried by what the robot follows, so that lines relative to it go on.
+    on_belt = arm.Pose.translation(0.9, -0.2, HEIGHT + SIDE / 2 + 0.001)
+    start = cell.home.place("box", place(0.2, -0.9))
+    program = arm.Program(
+        {
+            "source": [Drive(joint="belt/carrier", speed=SPEED)],
+            ROBOT: [
+                PTP(to=ON_BOX, frame=TOOL, relative_to="box/body"),
+                Grip(part="box", by=TOOL),
+                Linear(
+                    to=arm.Pose.translation(0, 0, 0.1) @ place(0.2, -0.9),
+                    frame="box/body",
+                ),
+                PTP(
+                    to=arm.Pose.translation(0, 0, 0.1) @ on_belt,
+                    frame="box/body",
+                    relative_to="belt/carrier",
+                ),
+                Linear(to=on_belt, frame="box/body", relative_to="belt/carrier"),
+                Release(part="box", onto="belt/carrier"),
+                Linear(to=ABOVE_BOX, frame=TOOL, relative_to="box/body", label="up"),
+                Wait(seconds=0.2),
+            ],
+        },
+    )
+    timeline = cell.run(program, start, **FAST)
+    assert timeline.success, timeline.failure
+    up, end = timeline.span("up"), timeline.duration
+    fk = cell.fk(TOOL, relative_to="box/body", state=timeline.state(end))
+    on_way = fk(timeline.at(np.linspace(up.start, up.end, 100)).q)
+    assert np.abs(on_way[:, :2, 3]).max() < 1e-6
+    stays = fk(timeline.at(np.linspace(up.end, end, 100)).q)
+    assert np.abs(stays - np.asarray(ABOVE_BOX.matrix())).max() < 1e-6
+    moved = [cell.pose("box/body", timeline.state(t))[1, 3] for t in (up.start, end)]
+    assert moved[1] - moved[0] == pytest.approx(SPEED * (end - up.start), abs=1e-9)
 
 
 def test_drives_ramp_and_stop_at_limits(cell: arm.Cell):
