@@ -245,6 +245,53 @@ def test_a_part_that_is_handed_on_leaves_its_gripper(cell: arm.Cell, tmp_path: P
     assert says == ["$OUT[2]=TRUE", "$OUT[2]=FALSE"]
 
 
+def test_who_takes_a_part_lets_the_other_gripper_go(tmp_path: Path):
+    # Its own program has no step that opens it.
+    cell = arm.example("two_arms_positioner")
+    bolt = arm.Link(name="body", collisions=[arm.shapes.Box(size=(0.5, 0.04, 0.04))])
+    cell = cell.add(arm.Manipulator(name="bolt", links=[bolt]), bolted=False)
+    far: Any = {"within": 9.0}
+    move = PTP(to=[0.1, 0.0, 0.0, 0.0, 1.0, 0.0])
+    tasks = {
+        "left": [
+            Grip(part="bolt", by="left/tcp", **far),
+            move,
+            Set(signal="offered"),
+            WaitFor(signal="taken"),
+        ],
+        "right": [
+            WaitFor(signal="offered"),
+            move,
+            Release(part="bolt", onto="right/tcp"),
+            Set(signal="taken"),
+            Release(part="bolt"),
+        ],
+    }
+    made = cell.run(arm.Program(tasks), acceleration=8.0)
+    assert made.success, made.failure
+    path = tmp_path / "a.src"
+    options: Any = {
+        "tolerance": 1e-2,
+        "outputs": {"offered": 1, "taken": 1, "left": 2, "right": 3},
+        "inputs": {"offered": 5, "taken": 5},
+    }
+    grips = {"right/tcp": "right"}
+    with pytest.raises(UnknownName, match="left/tcp"):
+        made.hand_over("right", path, grips=grips, **options)
+    grips |= {"left/tcp": "left"}
+    made.hand_over("right", path, grips=grips, **options)
+    assert [text for _, text in play_krl(path).events] == [
+        "WAIT FOR $IN[5]",
+        "$OUT[3]=TRUE",
+        "$OUT[2]=FALSE",
+        "$OUT[1]=TRUE",
+        "$OUT[3]=FALSE",
+    ]
+    made.hand_over("left", path, grips={"left/tcp": "left"}, **options)
+    says = [text for _, text in play_krl(path).events]
+    assert says == ["$OUT[2]=TRUE", "$OUT[1]=TRUE", "WAIT FOR $IN[5]"]
+
+
 @pytest.mark.parametrize("message", ["True or False", "is shared with 'b'"])
 def test_what_no_controller_knows_is_refused(
     cell: arm.Cell, tmp_path: Path, message: str

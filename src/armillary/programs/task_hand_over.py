@@ -16,6 +16,7 @@ import numpy.typing as npt
 from msgspec.structs import replace as replaced
 
 from armillary.errors import ModelError, quote
+from armillary.model.mount import WORLD
 from armillary.programs.post_processors.hand_over import HandedOver, hand_over
 from armillary.programs.post_processors.instructions import (
     NEAR,
@@ -25,7 +26,7 @@ from armillary.programs.post_processors.instructions import (
     grip_signals,
 )
 from armillary.programs.spans import Cycle, Span, spans_of
-from armillary.programs.steps import Grip, Release, Set, Value, WaitFor, Zone
+from armillary.programs.steps import Grip, Leave, Release, Set, Value, WaitFor, Zone
 from armillary.trajectories.motion import Motion
 
 __all__ = ["hand_over_task"]
@@ -59,7 +60,7 @@ def hand_over_task(
         passed = np.clip(np.asarray(time)[..., None], begins, ends) - begins
         return np.asarray(time - passed.sum(axis=-1))
 
-    gripping = iter(grip_signals(motion, grips))
+    gripping = iter(grip_signals(motion, grips, _holders(timeline, task)))
     moved = _without(motion, clock)
     # Rounding must neither change the order of steps nor lead beyond the end.
     times = np.maximum.accumulate(clock(np.array([span.end for span in spans])))
@@ -69,6 +70,26 @@ def hand_over_task(
         for each in _instructions(span, float(time), gripping)
     ]
     return hand_over(timeline.cell, moved, path, instructions=steps, **options)
+
+
+def _holders(timeline: Cycle, task: str) -> list[str | None]:
+    """Return which frame has the part before each step of a task that moves it on.
+
+    Those of other tasks count: a robot that takes a part from another lets that go.
+    """
+    found: list[str | None] = []
+    holders: dict[str, str | None] = {}
+    for span in sorted(timeline.spans, key=lambda span: span.end):
+        step = span.step
+        if isinstance(step, Leave):
+            holders.pop(step.part, None)
+        if not isinstance(step, Grip | Release):
+            continue
+        if span.place.startswith(f"{task}["):
+            found.append(holders.get(step.part))
+        frame = step.by if isinstance(step, Grip) else step.onto
+        holders[step.part] = None if frame == WORLD else timeline.cell.qualified(frame)
+    return found
 
 
 def _without(motion: Motion, clock: Callable[[Array], Array]) -> Motion:
