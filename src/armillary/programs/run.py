@@ -22,6 +22,7 @@ from armillary.kernel.arguments import positive_number
 from armillary.kinematics.state import State, bound_state, home
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
+from armillary.paused_collector import collector_paused
 from armillary.programs.cell_names import check_names, frames_of
 from armillary.programs.clearance import nearest_below
 from armillary.programs.drives import driven
@@ -115,16 +116,18 @@ def run(
     if check is not None:
         check_of_same(check, cell, check.state)
     options = CheckOptions(meshes=meshes) if check is None else check.options
-    made = _Run(
-        cell,
-        program,
-        World(start, program.absent, program.tasks),
-        RunLimits(cell, velocity, acceleration),
-        check,
-        options,
-        positive_number("timeout", timeout),
-    )
-    return made.timeline()
+    # A run leaves no cycles behind, and what cells keep would be looked through often.
+    with collector_paused():
+        made = _Run(
+            cell,
+            program,
+            World(start, program.absent, program.tasks),
+            RunLimits(cell, velocity, acceleration),
+            check,
+            options,
+            positive_number("timeout", timeout),
+        )
+        return made.timeline()
 
 
 class _Run:
