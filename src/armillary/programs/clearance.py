@@ -20,6 +20,7 @@ import numpy.typing as npt
 from armillary.collision.check import CollisionCheck
 from armillary.collision.pair_spans import PairSpans
 from armillary.errors import quote
+from armillary.kinematics.state import State
 from armillary.programs.recording import Recording
 
 __all__ = ["Clearance", "clearance", "nearest_below"]
@@ -96,9 +97,22 @@ class Clearance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
 
-def clearance(recording: Recording, *, tolerance: float = 1e-5) -> Clearance:
-    """Return how near links come, see `Timeline.clearance`."""
-    found = _nearest(recording, 0.0, math.inf, tolerance)
+def clearance(
+    recording: Recording,
+    *,
+    tolerance: float = 1e-5,
+    start: float = 0.0,
+    end: float = math.inf,
+    of: str | None = None,
+) -> Clearance:
+    """Return how near links come in a span of time, see `Timeline.clearance`."""
+
+    def counts(check: CollisionCheck) -> Callable[[tuple[str, str]], bool]:
+        own = _with_carried(check.state, of or "")
+        return lambda pair: any(link.partition("/")[0] in own for link in pair)
+
+    moved = None if of is None else counts
+    found = _nearest(recording, start, end, tolerance, moved=moved)
     if found.proven == math.inf and found.sampled:  # all that moves was sampled
         return msgspec.structs.replace(found, proven=UNPROVEN)
     return found
@@ -123,7 +137,8 @@ def nearest_below(
         end: When it ends [s].
         enough: Greater distances count as equal [m].
     """
-    return _nearest(recording, start, end, NEARLY, enough + 2.0 * NEARLY, moved)
+    least = enough + 2.0 * NEARLY
+    return _nearest(recording, start, end, NEARLY, least, lambda check: moved)
 
 
 def _nearest(
@@ -132,7 +147,7 @@ def _nearest(
     end: float,
     tolerance: float,
     enough: float = math.inf,
-    moved: Callable[[tuple[str, str]], bool] | None = None,
+    moved: Callable[[CollisionCheck], Callable[[tuple[str, str]], bool]] | None = None,
 ) -> Clearance:
     """Return how near pairs come between instants, over all changes of attachments.
 
@@ -142,7 +157,7 @@ def _nearest(
         end: When it ends [s].
         tolerance: By how much less may be proven than is found [m].
         enough: Greater distances need not be right [m].
-        moved: Whether a pair counts; by default all do.
+        moved: Returns which pairs of a check count; by default all do.
     """
     best, proven = Clearance(distance=math.inf), math.inf
     sampled: dict[tuple[str, str], None] = {}
@@ -150,8 +165,10 @@ def _nearest(
         check, columns = recording.check(first), None
         a, b = max(first, start), min(last, end)
         if moved is not None:
-            columns = np.array([k for k, pair in enumerate(check.pairs) if moved(pair)])
-        is_outside = a > b or (a == b and first < last)
+            counts = moved(check)
+            columns = np.flatnonzero([counts(pair) for pair in check.pairs])
+        # An instant between two spans is that of the second one, unless asked for.
+        is_outside = a > b or (a == b and first < last and start < end)
         if is_outside or not len(check.pairs if columns is None else columns):
             continue
         known = min(best.distance, enough)
@@ -165,6 +182,18 @@ def _nearest(
             k = int(np.argmin(d) if columns is None else columns[np.argmin(d[columns])])
             best = Clearance(distance=found, pair=check.pairs[k], time=time)
     return msgspec.structs.replace(best, proven=proven, sampled=tuple(sampled))
+
+
+def _with_carried(state: State, name: str) -> set[str]:
+    """Return a manipulator and those that it carries."""
+    bases = state.tree.bases
+    found, before = {name}, set[str]()
+    while found != before:
+        before = set(found)
+        for each, base in zip(state.cell.manipulators, bases, strict=True):
+            if base.on.partition("/")[0] in before:
+                found.add(each.name)
+    return found
 
 
 def _least(
