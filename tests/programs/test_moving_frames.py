@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from armillary.programs.steps import (
     WaitFor,
 )
 from belt_cell import HEIGHT, READY, SIDE, TOOL, place
+from controllers import play_krl
 
 ROBOT = "irb2400"
 FAST = {"acceleration": 8.0}
@@ -173,6 +175,35 @@ def test_robots_follow_after_the_end_of_their_task(cell: arm.Cell):
     failure = run(30.0).failure
     assert failure is not None and failure.task == ROBOT
     assert "let a PTP be the last step" in failure.why
+
+
+def test_what_a_robot_follows_after_its_task_is_not_handed_over(
+    cell: arm.Cell, tmp_path: Path
+):
+    tasks = {
+        "source": [
+            Appear(part="box", at=place(0.9, -0.4), on="belt/carrier"),
+            Drive(joint="belt/carrier", speed=SPEED),
+            Set(signal="come"),
+            Wait(seconds=3.0),
+        ],
+        ROBOT: [
+            PTP(to=READY),
+            WaitFor(signal="come"),
+            PTP(to=ABOVE_BOX, frame=TOOL, relative_to="box/body", label="meet"),
+            Wait(seconds=0.7),
+        ],
+    }
+    timeline = cell.run(arm.Program(tasks, absent=["box"]), **FAST)
+    assert timeline.success, timeline.failure
+    end = max(span.end for span in timeline.spans if span.task == ROBOT)
+    assert end < timeline.duration - 0.5
+    path = tmp_path / "meet.src"
+    timeline.hand_over(ROBOT, path, tolerance=1e-4, inputs={"come": 1})
+    played = play_krl(path)
+    assert played.times[-1] == pytest.approx(end, abs=1e-6)
+    wanted = timeline.at(played.times).q[:, :6]
+    assert np.abs(played.q - wanted).max() < 1e-4
 
 
 def test_a_frame_that_another_robot_moves_is_followed():

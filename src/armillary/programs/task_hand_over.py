@@ -51,9 +51,9 @@ def hand_over_task(
     spans = spans_of(timeline.spans, task)
     _check_zones(timeline, task, spans)
     end = max((span.end for span in spans), default=0.0)
+    motion = _until(motion, end)
     rests = [(span.start, span.end) for span in spans if isinstance(span.step, WaitFor)]
-    rests.append((end, motion.duration))
-    begins, ends = np.array(rests).T
+    begins, ends = np.array(rests).reshape(-1, 2).T
 
     def clock(time: Any) -> Array:
         """Return the time of the program, of that of the timeline."""
@@ -90,6 +90,19 @@ def _holders(timeline: Cycle, task: str) -> list[str | None]:
         frame = step.by if isinstance(step, Grip) else step.onto
         holders[step.part] = None if frame == WORLD else timeline.cell.qualified(frame)
     return found
+
+
+def _until(motion: Motion, end: float) -> Motion:
+    """Return the motion up to the end of a task, whose robot may go on to follow."""
+    count = int(np.searchsorted(motion.times[:-1], end - NEAR))
+    if not count:
+        raise ModelError("This task moves nothing, so that there is nothing to do.")
+    return replace(
+        motion,
+        times=np.append(motion.times[:count], min(end, motion.times[count])),
+        law=motion.law[:count],
+        piece=motion.piece[:count],
+    )
 
 
 def _without(motion: Motion, clock: Callable[[Array], Array]) -> Motion:
