@@ -607,3 +607,17 @@ def test_plug_ins_offer_languages(tmp_path: Path, install: Any):
         made(language="none", plugins=["acme"])
     with pytest.raises(arm.errors.UnknownName, match="post-processors"):
         made(language="other", plugins=["numpy"])
+
+
+def test_joints_may_have_their_bare_names(tmp_path: Path):
+    given, path = motion(rides=True), tmp_path / "pick.mod"
+    texts = list[str]()
+    for axes, rail in (
+        (given.joint_names[1:], RAIL),
+        ([name.partition("/")[2] for name in given.joint_names[1:]], "carriage"),
+    ):
+        on_rail().hand_over(given, path, axes=axes, external=[rail], tolerance=1e-3)
+        texts.append(path.read_text())
+    assert texts[0] == texts[1]
+    with pytest.raises(arm.errors.UnknownName, match="ur10/elbow"):
+        on_rail().hand_over(given, path, axes=["elbo"], external=[RAIL])

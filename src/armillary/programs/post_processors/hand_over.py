@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -137,6 +138,10 @@ def hand_over(  # noqa: PLR0913
     made_by.check_name(target.stem)
     whole = _bound(cell, motion)
     _check_limits(cell, whole)
+    if axes is not None:
+        axes = [axis if axis is None else _axis(axis, cell, whole) for axis in axes]
+    external = [_axis(axis, cell, whole) for axis in external]
+    elsewhere = [_axis(name, cell, whole).joint for name in elsewhere]
     robot, others, places = _axes(made_by, whole, axes, external, elsewhere)
     chosen = (*robot, *others)
     moved = _of_axes(whole, chosen)
@@ -251,21 +256,19 @@ def _bound(cell: Workcell, motion: Any) -> Motion:
 def _axes(
     made_by: PostProcessor,
     motion: Motion,
-    axes: Sequence[str | Axis | None] | None,
-    external: Sequence[str | Axis],
+    axes: Sequence[Axis | None] | None,
+    external: Sequence[Axis],
     elsewhere: Sequence[str],
 ) -> tuple[tuple[Axis, ...], tuple[Axis, ...], tuple[int, ...]]:
     """Return the axes of the robot, the others, and the places of the first."""
-    others = tuple(map(_axis, external))
+    others = tuple(external)
     if axes is None:
         named = {*elsewhere, *(axis.joint for axis in others)}
-        axes = [name for name in motion.joint_names if name not in named]
-    robot = tuple(_axis(axis) for axis in axes if axis is not None)
+        axes = [Axis(name) for name in motion.joint_names if name not in named]
+    robot = tuple(axis for axis in axes if axis is not None)
     places = tuple(k for k, axis in enumerate(axes) if axis is not None)
     joints = [axis.joint for axis in (*robot, *others)]
     for joint in (*joints, *elsewhere):
-        if joint not in motion.joint_names:
-            raise unknown("joint of the motion", joint, motion.joint_names)
         if [*joints, *elsewhere].count(joint) > 1:
             raise ModelError(f"Joint {quote(joint)} is named twice.")
     name = made_by.name
@@ -344,7 +347,8 @@ def _of_axes(motion: Motion, axes: Sequence[Axis]) -> Motion:
     )
 
 
-def _axis(given: Any) -> Axis:
+def _axis(given: Any, cell: Workcell, motion: Motion) -> Axis:
+    """Return an axis with the full name of its joint."""
     axis = Axis(given) if isinstance(given, str) else given
     if not isinstance(axis, Axis):
         raise ModelError(f"An axis is a joint's name or an Axis, not {quote(given)}.")
@@ -353,7 +357,12 @@ def _axis(given: Any) -> Axis:
             f"The axis of {quote(axis.joint)} has a sign, 1 or -1, and an offset "
             f"[rad or m], not {axis.sign:g} and {axis.offset:g}."
         )
-    return axis
+    if axis.joint in motion.joint_names:
+        return axis
+    full = [name for name in motion.joint_names if name.endswith(f"/{axis.joint}")]
+    if len(full) != 1 or cell.joint_names[cell.joint(axis.joint)] != full[0]:
+        raise unknown("joint of the motion", axis.joint, motion.joint_names)
+    return msgspec.structs.replace(axis, joint=full[0])
 
 
 def _check_limits(cell: Workcell, motion: Motion) -> None:
