@@ -277,7 +277,7 @@ class Timeline:
                 all others. What lies on a table is then no nearer than it is.
 
         Raises:
-            ModelError: As for `cell.collision`; or `during` is no span.
+            ModelError: As for `cell.collision`; or `during` is not a span.
             UnknownName: The manipulator does not exist.
         """
         if of is not None:

@@ -87,7 +87,7 @@ class MotionPoints(NamedTuple):
 def levers_of(motion: Motion, state: State, tool: str) -> Array:
     """Return bounds of the speed of a frame, for unit rates of joints, shape (n,).
 
-    They hold where joints are no farther than `APART` from the motion.
+    They hold where joints are within `APART` of the motion.
 
     Args:
         motion: Which joints move, and how far.
