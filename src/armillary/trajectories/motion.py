@@ -632,7 +632,7 @@ class Motion:
 
     @cached_property
     def _rows(self) -> dict[int, tuple[Array, Array]]:
-        """Return the arrays of pieces that were asked for; views cost more than sums."""
+        """Return the arrays of pieces asked for: their views cost more than sums."""
         return {}
 
     @cached_property
