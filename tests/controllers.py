@@ -53,8 +53,13 @@ def in_si(numbers: list[float], slides: tuple[int, ...]) -> list[float]:
     ]
 
 
-def play_rapid(path: Path, slides: tuple[int, ...] = ()) -> Played:
-    """Play MoveAbsJ: all axes straight, each move in the time of its argument T."""
+def play_rapid(
+    path: Path, slides: tuple[int, ...] = (), lacks: tuple[int, ...] = ()
+) -> Played:
+    """Play MoveAbsJ: all axes straight, each move in the time of its argument T.
+
+    lacks: Axes of the robot that are not there, from 0 on; their numbers are 0.
+    """
     move = re.compile(
         r"MoveAbsJ \[\[(.*?)\],\[(.*?)\]\]\\NoEOffs,(v\d+)(?:\\T:=(.*?))?,(fine|z0),"
         r"tool0;"
@@ -71,7 +76,11 @@ def play_rapid(path: Path, slides: tuple[int, ...] = ()) -> Played:
             events.append((now, line.rstrip(";")))
             continue
         robot, external, _, time, zone = found.groups()
-        texts = [*robot.split(","), *(x for x in external.split(",") if x != "9E9")]
+        given = robot.split(",")
+        assert len(given) == len(external.split(",")) == 6
+        assert all(given[k] == "0" for k in lacks)
+        texts = [text for k, text in enumerate(given) if k not in lacks]
+        texts += [text for text in external.split(",") if text != "9E9"]
         now += single(time) if time else 0.0
         times.append(now)
         rows.append(in_si(list(map(single, texts)), slides))
@@ -80,10 +89,13 @@ def play_rapid(path: Path, slides: tuple[int, ...] = ()) -> Played:
     return Played(np.array(times), np.array(rows), events)
 
 
-def play_krl(path: Path, slides: tuple[int, ...] = ()) -> Played:
+def play_krl(
+    path: Path, slides: tuple[int, ...] = (), lacks: tuple[int, ...] = ()
+) -> Played:
     """Play a PTP spline block whose points are passed at the times of its TIME_BLOCK.
 
-    What it does in between is not published; here axes move straight.
+    What it does in between is not published; here axes move straight. Axes that the
+    robot lacks, from 0 on, are in no point.
     """
     data = path.with_suffix(".dat").read_text().splitlines()
     assert data[2] == f"DEFDAT {path.stem}" and data[-1] == "ENDDAT"
@@ -92,7 +104,8 @@ def play_krl(path: Path, slides: tuple[int, ...] = ()) -> Played:
         found = re.fullmatch(r"DECL E6AXIS (\w+)=\{(.*)\}", line)
         assert found, line
         axes = [part.split() for part in found[2].split(",")]
-        names = [f"A{k}" for k in range(1, 7)] + [f"E{k}" for k in range(1, 7)]
+        names = [f"A{k + 1}" for k in range(6) if k not in lacks]
+        names += [f"E{k}" for k in range(1, 7)]
         assert [name for name, _ in axes] == names[: len(axes)]
         points[found[1]] = in_si([single(text) for _, text in axes], slides)
     lines = path.read_text().splitlines()

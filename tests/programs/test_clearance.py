@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import armillary as arm
+from armillary.errors import ModelError, UnknownName
 from armillary.programs.steps import PTP, Drive, Grip, Linear, Wait
 from belt_cell import HEIGHT, READY, SIDE, TOOL, above, place
 
@@ -51,6 +52,52 @@ def test_clearance_is_the_least_of_dense_samples(timeline: arm.Timeline):
     assert found.pair in [contact.links for contact in nearest]
     assert found.is_free == (found.proven > 0.0)
     assert found.step
+
+
+def test_clearance_of_one_step(timeline: arm.Timeline):
+    # The least of the run is at the box; the robot moves far from everything before.
+    recording = timeline.recording
+    for name in ("PTP", "Linear", f"{ROBOT}[4]"):
+        span = timeline.span(name)
+        found = timeline.clearance(during=span)
+        times = np.linspace(span.start, span.end, 501)
+        states = {float(recording.check(t).clearance(recording.at(t).q)) for t in times}
+        assert found.distance <= min(states) + 1e-9
+        assert found.distance >= min(states) - 1e-4
+        assert span.start <= found.time <= span.end
+        assert found.distance - 2e-5 <= found.proven <= found.distance
+    # Of a step that takes no time it is that of both states at its instant.
+    grip = timeline.span("Grip")
+    sides = [recording.check(grip.start), recording.check(grip.start - 1e-9)]
+    q = recording.at(grip.start).q
+    expected = min(float(check.clearance(q)) for check in sides)
+    at_once = timeline.clearance(during=grip)
+    assert at_once.distance == pytest.approx(expected, abs=1e-12)
+    with pytest.raises(ModelError, match="during= is the span of a step"):
+        timeline.clearance(during="Grip")  # type: ignore[arg-type]
+
+
+def test_clearance_of_a_robot_and_what_it_carries(timeline: arm.Timeline):
+    # A box lies a millimetre above the belt, which is not what the robot does.
+    recording = timeline.recording
+    assert timeline.clearance().distance == pytest.approx(0.001, abs=1e-9)
+    across = timeline.spans[1]
+    found = timeline.clearance(during=across, of=ROBOT)
+    assert any(link.startswith(ROBOT) for link in found.pair)
+    check = recording.check(across.start)
+    own = [any(link.startswith(ROBOT) for link in pair) for pair in check.pairs]
+    times = np.linspace(across.start, across.end, 5001)
+    dense = check.distances(recording.at(times).q)[:, own].min()
+    assert dense - 1e-4 <= found.distance <= dense + 1e-9
+    assert found.distance > 0.01
+    # Afterwards the box in its hand is as near as the belt below.
+    lift = timeline.clearance(during=timeline.span(f"{ROBOT}[4]"), of=ROBOT)
+    assert lift.distance == pytest.approx(0.001, abs=1e-6)
+    assert set(lift.pair) == {"belt/bed", "box/body"}
+    # The other box stays on the table or the belt, with nothing that it carries.
+    assert "other/body" in timeline.clearance(of="other").pair
+    with pytest.raises(UnknownName, match="irb2400"):
+        timeline.clearance(of="irb24000")
 
 
 def test_clearance_of_a_cell_that_nothing_tests():

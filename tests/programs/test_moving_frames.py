@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,13 @@ from armillary.programs.steps import (
     Grip,
     Leave,
     Linear,
+    Release,
     Set,
     Wait,
     WaitFor,
 )
 from belt_cell import HEIGHT, READY, SIDE, TOOL, place
+from controllers import play_krl
 
 ROBOT = "irb2400"
 FAST = {"acceleration": 8.0}
@@ -141,6 +144,149 @@ def test_lines_in_a_moving_frame_need_a_robot_that_follows(cell: arm.Cell):
     timeline = cell.run(program, **FAST)
     assert timeline.reason == RunReason.OUTRUN
     assert "PTP" in str(timeline.failure)
+
+
+def test_robots_follow_after_the_end_of_their_task(cell: arm.Cell):
+    # They stopped at once when their task ended and others went on.
+    meet = PTP(to=ABOVE_BOX, frame=TOOL, relative_to="box/body")
+
+    def run(seconds: float) -> arm.Timeline:
+        drives = [
+            Appear(part="box", at=place(0.9, -0.4), on="belt/carrier"),
+            Drive(joint="belt/carrier", speed=SPEED, acceleration=1.0),
+            Wait(seconds=1.5),
+            Drive(joint="belt/carrier", speed=0.5 * SPEED, acceleration=1.0),
+            Wait(seconds=seconds),
+        ]
+        tasks = {"source": drives, ROBOT: [meet]}
+        return cell.run(arm.Program(tasks, absent=["box"]), **FAST)
+
+    timeline = run(1.0)
+    assert timeline.success, timeline.failure
+    end, times = timeline.span("PTP").end, np.linspace(0.0, timeline.duration, 20_001)
+    assert end < 1.0
+    values, h = timeline.at(times), times[1]
+    mean = 0.5 * (values.qd[1:] + values.qd[:-1])
+    assert np.abs(np.diff(values.q, axis=0) - h * mean).max() < 1e-7
+    fk = cell.fk(TOOL, relative_to="box/body", state=timeline.state(end))
+    poses = fk(values.q[times >= end])
+    assert np.abs(poses - np.asarray(ABOVE_BOX.matrix())).max() < 1e-5
+    # It is carried out of reach in the end, which says what to do.
+    failure = run(30.0).failure
+    assert failure is not None and failure.task == ROBOT
+    assert "let a PTP be the last step" in failure.why
+
+
+def test_what_a_robot_follows_after_its_task_is_not_handed_over(
+    cell: arm.Cell, tmp_path: Path
+):
+    tasks = {
+        "source": [
+            Appear(part="box", at=place(0.9, -0.4), on="belt/carrier"),
+            Drive(joint="belt/carrier", speed=SPEED),
+            Set(signal="come"),
+            Wait(seconds=3.0),
+        ],
+        ROBOT: [
+            PTP(to=READY),
+            WaitFor(signal="come"),
+            PTP(to=ABOVE_BOX, frame=TOOL, relative_to="box/body", label="meet"),
+            Wait(seconds=0.7),
+        ],
+    }
+    timeline = cell.run(arm.Program(tasks, absent=["box"]), **FAST)
+    assert timeline.success, timeline.failure
+    end = max(span.end for span in timeline.spans if span.task == ROBOT)
+    assert end < timeline.duration - 0.5
+    path = tmp_path / "meet.src"
+    timeline.hand_over(ROBOT, path, tolerance=1e-4, inputs={"come": 1})
+    played = play_krl(path)
+    assert played.times[-1] == pytest.approx(end, abs=1e-6)
+    wanted = timeline.at(played.times).q[:, :6]
+    assert np.abs(played.q - wanted).max() < 1e-4
+
+
+def test_a_frame_that_another_robot_moves_is_followed():
+    # Its next motion was not seen until half a second later.
+    (robot,) = arm.example("irb2400").manipulators
+    other = robot.replace(name="leader")
+    cell = arm.Cell(
+        name="two",
+        manipulators=[robot, other],
+        mounts=[
+            arm.Mount(
+                manipulator="leader",
+                pose=arm.Pose.translation(2.2, 0, 0) @ arm.Pose.rotation_z(np.pi),
+            )
+        ],
+    )
+    ready, turned = [0.0, 0.2, 0.3, 0.0, 1.0, 0.0], [0.3, 0.2, 0.3, 0.0, 1.0, 0.0]
+    X = cell.pose("irb2400/tool0", cell.home.replace(q=[*ready, *ready]))
+    L = cell.pose("leader/tool0", cell.home.replace(q=[*ready, *ready]))
+    beside = np.linalg.solve(L, X)
+    slow: Any = {"speed": 0.05, "acceleration": 0.1}
+    leader = [
+        PTP(to=ready),
+        Set(signal="go"),
+        PTP(to=turned, **slow),
+        PTP(to=ready, **slow),
+        PTP(to=turned, **slow),
+    ]
+    follower = [
+        PTP(to=ready),
+        WaitFor(signal="go"),
+        Wait(seconds=0.2),
+        PTP(to=beside, frame="irb2400/tool0", relative_to="leader/tool0", label="meet"),
+        Wait(seconds=2.0),
+    ]
+    for tasks in (
+        {"leader": leader, "irb2400": follower},
+        {"irb2400": follower, "leader": leader},
+    ):
+        timeline = cell.run(arm.Program(tasks), **FAST)
+        assert timeline.success, timeline.failure
+        times = np.linspace(timeline.span("meet").end, timeline.duration, 500)
+        fk: Any = cell.fk("irb2400/tool0", relative_to="leader/tool0")
+        poses = fk(timeline.at(times).q)
+        assert np.abs(poses - beside).max() < 1e-4
+
+
+def test_a_part_is_put_on_a_conveyor_that_moves(cell: arm.Cell):
+    # It is carried by what the robot follows, so that lines relative to it go on.
+    on_belt = arm.Pose.translation(0.9, -0.2, HEIGHT + SIDE / 2 + 0.001)
+    start = cell.home.place("box", place(0.2, -0.9))
+    program = arm.Program(
+        {
+            "source": [Drive(joint="belt/carrier", speed=SPEED)],
+            ROBOT: [
+                PTP(to=ON_BOX, frame=TOOL, relative_to="box/body"),
+                Grip(part="box", by=TOOL),
+                Linear(
+                    to=arm.Pose.translation(0, 0, 0.1) @ place(0.2, -0.9),
+                    frame="box/body",
+                ),
+                PTP(
+                    to=arm.Pose.translation(0, 0, 0.1) @ on_belt,
+                    frame="box/body",
+                    relative_to="belt/carrier",
+                ),
+                Linear(to=on_belt, frame="box/body", relative_to="belt/carrier"),
+                Release(part="box", onto="belt/carrier"),
+                Linear(to=ABOVE_BOX, frame=TOOL, relative_to="box/body", label="up"),
+                Wait(seconds=0.2),
+            ],
+        },
+    )
+    timeline = cell.run(program, start, **FAST)
+    assert timeline.success, timeline.failure
+    up, end = timeline.span("up"), timeline.duration
+    fk = cell.fk(TOOL, relative_to="box/body", state=timeline.state(end))
+    on_way = fk(timeline.at(np.linspace(up.start, up.end, 100)).q)
+    assert np.abs(on_way[:, :2, 3]).max() < 1e-6
+    stays = fk(timeline.at(np.linspace(up.end, end, 100)).q)
+    assert np.abs(stays - np.asarray(ABOVE_BOX.matrix())).max() < 1e-6
+    moved = [cell.pose("box/body", timeline.state(t))[1, 3] for t in (up.start, end)]
+    assert moved[1] - moved[0] == pytest.approx(SPEED * (end - up.start), abs=1e-9)
 
 
 def test_drives_ramp_and_stop_at_limits(cell: arm.Cell):

@@ -358,3 +358,13 @@ def test_rates_are_marked_against_limits_of_the_run(cell: arm.Cell):
     marks = replace(timeline, recording=slower).marks()
     (mark,) = (mark for mark in marks if "rate" in mark.what)
     assert mark.what.startswith(f"the rate of '{joint}' is {0.5 * fastest:.4g} beyond")
+
+
+def test_what_no_joint_of_a_task_moves_is_refused(cell: arm.Cell):
+    # The message of inverse kinematics says to pass a state, which programs have not.
+    for frame in ("box/body", "world", "belt/bed"):
+        program = arm.Program({ROBOT: [PTP(to=np.eye(4), frame=frame)]})
+        with pytest.raises(ModelError, match="after a Grip") as raised:
+            cell.run(program, acceleration=8.0)
+        assert "irb2400[0] at 0 s: no joint of the task 'irb2400'" in str(raised.value)
+        assert "state" not in str(raised.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -193,6 +194,32 @@ def test_a_task_becomes_a_program(timeline: arm.Timeline, tmp_path: Path):
     assert np.abs(played.at(times) - wanted).max() < 1e-5
 
 
+def test_steps_of_one_instant_keep_their_order(cell: arm.Cell, tmp_path: Path):
+    # The clock of the program is a difference of sums, rounded: two waits between
+    # which no time passes were in the other order for some durations.
+    rng = np.random.default_rng(0)
+    path = tmp_path / "a.json"
+    for _ in range(20):
+        work, source, wanted = list[Any](), list[Any](), list[bool]()
+        for k in range(4):
+            value = k % 2 == 0
+            work += [PTP(to=READY if value else AWAY), WaitFor(signal="s", value=value)]
+            source += [
+                Wait(seconds=rng.uniform(2.0, 4.0)),
+                Set(signal="s", value=value),
+            ]
+            wanted.append(value)
+        work += [WaitFor(signal="s", value=False), WaitFor(signal="o", value=False)]
+        tasks = {ROBOT: work, "source": source}
+        made = run(cell, tasks, signals={"o": False})
+        ports = {"s": 1, "o": 2}
+        made.hand_over(ROBOT, path, inputs=ports, tolerance=1e-2)
+        done = json.loads(path.read_text())["instructions"]
+        says = [(each["signal"], each.get("value", True)) for each in done]
+        expected = [*(("s", value) for value in wanted), ("s", False), ("o", False)]
+        assert says == expected
+
+
 def test_a_part_that_is_handed_on_leaves_its_gripper(cell: arm.Cell, tmp_path: Path):
     made = run(
         cell,
@@ -216,6 +243,53 @@ def test_a_part_that_is_handed_on_leaves_its_gripper(cell: arm.Cell, tmp_path: P
     made.hand_over(ROBOT, path, grips=grips, **options)
     says = [text for _, text in play_krl(path).events]
     assert says == ["$OUT[2]=TRUE", "$OUT[2]=FALSE"]
+
+
+def test_who_takes_a_part_lets_the_other_gripper_go(tmp_path: Path):
+    # Its own program has no step that opens it.
+    cell = arm.example("two_arms_positioner")
+    bolt = arm.Link(name="body", collisions=[arm.shapes.Box(size=(0.5, 0.04, 0.04))])
+    cell = cell.add(arm.Manipulator(name="bolt", links=[bolt]), bolted=False)
+    far: Any = {"within": 9.0}
+    move = PTP(to=[0.1, 0.0, 0.0, 0.0, 1.0, 0.0])
+    tasks = {
+        "left": [
+            Grip(part="bolt", by="left/tcp", **far),
+            move,
+            Set(signal="offered"),
+            WaitFor(signal="taken"),
+        ],
+        "right": [
+            WaitFor(signal="offered"),
+            move,
+            Release(part="bolt", onto="right/tcp"),
+            Set(signal="taken"),
+            Release(part="bolt"),
+        ],
+    }
+    made = cell.run(arm.Program(tasks), acceleration=8.0)
+    assert made.success, made.failure
+    path = tmp_path / "a.src"
+    options: Any = {
+        "tolerance": 1e-2,
+        "outputs": {"offered": 1, "taken": 1, "left": 2, "right": 3},
+        "inputs": {"offered": 5, "taken": 5},
+    }
+    grips = {"right/tcp": "right"}
+    with pytest.raises(UnknownName, match="left/tcp"):
+        made.hand_over("right", path, grips=grips, **options)
+    grips |= {"left/tcp": "left"}
+    made.hand_over("right", path, grips=grips, **options)
+    assert [text for _, text in play_krl(path).events] == [
+        "WAIT FOR $IN[5]",
+        "$OUT[3]=TRUE",
+        "$OUT[2]=FALSE",
+        "$OUT[1]=TRUE",
+        "$OUT[3]=FALSE",
+    ]
+    made.hand_over("left", path, grips={"left/tcp": "left"}, **options)
+    says = [text for _, text in play_krl(path).events]
+    assert says == ["$OUT[2]=TRUE", "$OUT[1]=TRUE", "WAIT FOR $IN[5]"]
 
 
 @pytest.mark.parametrize("message", ["True or False", "is shared with 'b'"])

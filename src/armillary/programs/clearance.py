@@ -10,7 +10,7 @@ of all instants.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -20,6 +20,7 @@ import numpy.typing as npt
 from armillary.collision.check import CollisionCheck
 from armillary.collision.pair_spans import PairSpans
 from armillary.errors import quote
+from armillary.kinematics.state import State
 from armillary.programs.recording import Recording
 
 __all__ = ["Clearance", "clearance", "nearest_below"]
@@ -96,39 +97,25 @@ class Clearance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
 
-def clearance(recording: Recording, *, tolerance: float = 1e-5) -> Clearance:
-    """Return how near links come, see `Timeline.clearance`."""
-    best, where, proven = math.inf, 0.0, math.inf
-    sampled: dict[tuple[str, str], None] = {}
-    for start, end in recording.attached_spans():
-        check = recording.check(start)
-        if not len(check.pairs):
-            continue
-        found, time, bound, unknown = _least(
-            recording, check, start, end, tolerance, best
-        )
-        sampled |= dict.fromkeys(unknown)
-        proven = min(proven, bound)
-        if found < best:
-            best, where = found, time
-    if best == math.inf:
-        return Clearance(distance=math.inf, proven=math.inf)
-    # Of two states that meet at an instant, the pair is that of the nearer one.
-    nearest = min(
-        (
-            contact
-            for check, q in _at(recording, where)
-            for contact in check.contacts(q, within=best + 1e-6)[:1]
-        ),
-        key=lambda contact: contact.distance,
-        default=None,
-    )
-    pair = ("", "") if nearest is None else nearest.links
-    if proven == math.inf:  # all that moves was sampled
-        proven = UNPROVEN
-    return Clearance(
-        distance=best, proven=proven, pair=pair, time=where, sampled=tuple(sampled)
-    )
+def clearance(
+    recording: Recording,
+    *,
+    tolerance: float = 1e-5,
+    start: float = 0.0,
+    end: float = math.inf,
+    of: str | None = None,
+) -> Clearance:
+    """Return how near links come in a span of time, see `Timeline.clearance`."""
+
+    def counts(check: CollisionCheck) -> Callable[[tuple[str, str]], bool]:
+        own = _with_carried(check.state, of or "")
+        return lambda pair: any(link.partition("/")[0] in own for link in pair)
+
+    moved = None if of is None else counts
+    found = _nearest(recording, start, end, tolerance, moved=moved)
+    if found.proven == math.inf and found.sampled:  # all that moves was sampled
+        return msgspec.structs.replace(found, proven=UNPROVEN)
+    return found
 
 
 def nearest_below(
@@ -150,32 +137,63 @@ def nearest_below(
         end: When it ends [s].
         enough: Greater distances count as equal [m].
     """
+    least = enough + 2.0 * NEARLY
+    return _nearest(recording, start, end, NEARLY, least, lambda check: moved)
+
+
+def _nearest(
+    recording: Recording,
+    start: float,
+    end: float,
+    tolerance: float,
+    enough: float = math.inf,
+    moved: Callable[[CollisionCheck], Callable[[tuple[str, str]], bool]] | None = None,
+) -> Clearance:
+    """Return how near pairs come between instants, over all changes of attachments.
+
+    Args:
+        recording: What moved.
+        start: When it begins [s].
+        end: When it ends [s].
+        tolerance: By how much less may be proven than is found [m].
+        enough: Greater distances need not be right [m].
+        moved: Returns which pairs of a check count; by default all do.
+    """
     best, proven = Clearance(distance=math.inf), math.inf
     sampled: dict[tuple[str, str], None] = {}
     for first, last in recording.attached_spans():
+        check, columns = recording.check(first), None
         a, b = max(first, start), min(last, end)
-        check = recording.check(first)
-        columns = np.array([k for k, pair in enumerate(check.pairs) if moved(pair)])
-        if a >= b or not len(columns):
+        if moved is not None:
+            counts = moved(check)
+            columns = np.flatnonzero([counts(pair) for pair in check.pairs])
+        # An instant between two spans is that of the second one, unless asked for.
+        is_outside = a > b or (a == b and first < last and start < end)
+        if is_outside or not len(check.pairs if columns is None else columns):
             continue
-        least = enough + 2.0 * NEARLY
+        known = min(best.distance, enough)
         found, time, bound, unknown = _least(
-            recording, check, a, b, NEARLY, least, columns
+            recording, check, a, b, tolerance, known, columns
         )
         proven = min(proven, bound)
         sampled |= dict.fromkeys(unknown)
         if found < best.distance:
-            d = check.distances(recording.at(time).q)[columns]
-            pair = check.pairs[int(columns[np.argmin(d)])]
-            best = Clearance(distance=found, pair=pair, time=time)
+            d = check.distances(recording.at(time).q)
+            k = int(np.argmin(d) if columns is None else columns[np.argmin(d[columns])])
+            best = Clearance(distance=found, pair=check.pairs[k], time=time)
     return msgspec.structs.replace(best, proven=proven, sampled=tuple(sampled))
 
 
-def _at(recording: Recording, time: float) -> Iterator[tuple[CollisionCheck, Array]]:
-    """Yield the checks of the states at an instant, on both sides of it."""
-    q = recording.at(time).q
-    yield recording.check(time), q
-    yield recording.check(max(np.nextafter(time, -1.0), 0.0)), q
+def _with_carried(state: State, name: str) -> set[str]:
+    """Return a manipulator and those that it carries."""
+    bases = state.tree.bases
+    found, before = {name}, set[str]()
+    while found != before:
+        before = set(found)
+        for each, base in zip(state.cell.manipulators, bases, strict=True):
+            if base.on.partition("/")[0] in before:
+                found.add(each.name)
+    return found
 
 
 def _least(

@@ -221,9 +221,12 @@ class Moves:
         values = track.at(world.time)
         frame = step.relative_to
         if following is not None and not rests(values):
-            # What the tool carries, it moves relative to what it follows.
+            # What the tool carries, it moves relative to what it follows; what that
+            # carries, such as a part on a conveyor, moves as it does.
             names = {world.cell.qualified(each) for each in (following.frame, frame)}
-            if len(names) == 1 or world.carries(step.frame, frame):
+            if len(names) == 1 or any(
+                world.carries(each, frame) for each in (step.frame, following.frame)
+            ):
                 return self._along(step, track, following.frame)
         if world.moves(frame, track):
             raise Impossible(

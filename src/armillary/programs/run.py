@@ -22,6 +22,7 @@ from armillary.kernel.arguments import positive_number
 from armillary.kinematics.state import State, bound_state, home
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
+from armillary.paused_collector import collector_paused
 from armillary.programs.cell_names import check_names, frames_of
 from armillary.programs.clearance import nearest_below
 from armillary.programs.drives import driven
@@ -57,6 +58,7 @@ from armillary.programs.tasks import BranchesEnd, Free, Lock, Signal, Task, Unti
 from armillary.programs.timeline import Timeline
 from armillary.programs.tracks import Track
 from armillary.programs.world import RunLimits, World
+from armillary.trajectories.motion import Motion
 
 __all__ = ["run"]
 
@@ -115,16 +117,18 @@ def run(
     if check is not None:
         check_of_same(check, cell, check.state)
     options = CheckOptions(meshes=meshes) if check is None else check.options
-    made = _Run(
-        cell,
-        program,
-        World(start, program.absent, program.tasks),
-        RunLimits(cell, velocity, acceleration),
-        check,
-        options,
-        positive_number("timeout", timeout),
-    )
-    return made.timeline()
+    # A run leaves no cycles behind, and what cells keep would be looked through often.
+    with collector_paused():
+        made = _Run(
+            cell,
+            program,
+            World(start, program.absent, program.tasks),
+            RunLimits(cell, velocity, acceleration),
+            check,
+            options,
+            positive_number("timeout", timeout),
+        )
+        return made.timeline()
 
 
 class _Run:
@@ -145,6 +149,8 @@ class _Run:
         self.events = [Event(0.0, world.state, frozenset(world.absent))]
         self.locks: dict[str, Lock] = {}
         self.count = self.counted_before = 0
+        # What moves, and parts that are carried, otherwise from this instant on.
+        self.changed: list[Track | str] = []
         check_names(cell, program)
         self.tasks = self._tasks()
         values: dict[str, Value] = {
@@ -292,6 +298,7 @@ class _Run:
 
     def _advance(self) -> None:
         """Go to the next instant at which something happens."""
+        self._follow_again()
         world, now = self.world, self.world.time
         times = [math.inf]
         for task in self.tasks:
@@ -497,7 +504,7 @@ class _Run:
             moves, following = self.moves.planned(step, task.track)
         task.following, start = following, self.world.time
         for motion, to in moves:
-            task.track.add(self.world.time, motion, to)
+            self._begin_motion(task.track, motion, to)
             # What it follows may change its motion, and the end with it.
             while task.track.end > self.world.time:
                 yield Until(task.track.end)
@@ -538,13 +545,12 @@ class _Run:
             )
 
     def _follows(self, task: Task) -> bool:
-        """Return whether a task waits while its robot follows a frame that moves."""
+        """Return whether a task waits, or has ended, while its robot follows a frame.
+
+        Robots cannot stop at once, so that they go on as long as the run does.
+        """
         following = task.following
-        return (
-            following is not None
-            and not task.has_ended
-            and self.world.moves(following.frame, task.track)
-        )
+        return following is not None and self.world.moves(following.frame, task.track)
 
     def _follow_on(self, task: Task) -> None:
         """Go on following a frame while a task waits."""
@@ -559,34 +565,59 @@ class _Run:
         try:
             motion = self.moves.followed(following, task.track, end)
         except Impossible as error:
-            self._fail(task, error.reason, str(error))
+            why = str(error)
+            if task.has_ended:
+                why += (
+                    ": the task has ended, and its robot goes on to follow "
+                    f"{quote(following.frame)}; let a PTP be the last step"
+                )
+            self._fail(task, error.reason, why)
             return
         if motion is not None:
-            task.track.add(self.world.time, motion)
+            self._begin_motion(task.track, motion)
 
-    def _changed(self, track: Track) -> None:
-        """Let robots that follow a frame follow its new motion."""
-        moved = set(track.joints.tolist())
-        for task in self.tasks:
-            following = task.following
-            if following is None or task.track is track or task.has_ended:
-                continue
-            if moved.isdisjoint(self.world.chain(following.frame)[1]):
-                continue
-            now = self.world.time
-            if following.meeting is not None:
-                try:
-                    task.track.add(now, following.meeting())
-                except Impossible as error:
-                    self._fail(task, error.reason, str(error))
-            elif following.way is not None:
-                end = following.way.begin + following.way.duration
-                if end <= now:  # it stays where it is relative to the frame
-                    self._follow(task, following, now + HOLD)
+    def _begin_motion(self, track: Track, motion: Motion, to: Any = None) -> None:
+        """Let a motion begin now, and those who follow what it moves follow it."""
+        track.add(self.world.time, motion, to)
+        self.changed.append(track)
+
+    def _follow_again(self) -> None:
+        """Let robots that follow a frame follow its new motion, from now on.
+
+        What follows another robot may be followed, too; each does so once an instant.
+        """
+        done: list[Task] = []
+        while self.changed:
+            changed = self.changed.pop(0)
+            for task in self.tasks:
+                following = task.following
+                if following is None or task.track is changed or task in done:
                     continue
-                self._follow(task, following, end)
-            if isinstance(task.waits, Until) and task.track.end > now:
-                task.waits = Until(task.track.end)
+                names, joints = self.world.chain(following.frame)
+                if isinstance(changed, str):
+                    is_other = changed in names
+                else:
+                    is_other = not joints.isdisjoint(changed.places)
+                if is_other:
+                    done.append(task)
+                    self._follow_from_now(task, following)
+
+    def _follow_from_now(self, task: Task, following: Following) -> None:
+        """Follow a frame whose motion is another from now on."""
+        now = self.world.time
+        if following.meeting is not None:
+            try:
+                self._begin_motion(task.track, following.meeting())
+            except Impossible as error:
+                self._fail(task, error.reason, str(error))
+        elif following.way is not None:
+            end = following.way.begin + following.way.duration
+            if end <= now:  # it stays where it is relative to the frame
+                self._follow(task, following, now + HOLD)
+                return
+            self._follow(task, following, end)
+        if isinstance(task.waits, Until) and task.track.end > now:
+            task.waits = Until(task.track.end)
 
     def _drive(self, step: Drive) -> None:
         """Change the speed of a joint that moves by itself."""
@@ -597,13 +628,15 @@ class _Run:
             track.add(now, motion)
         elif track.moves(now):
             track.stop(now)
-        self._changed(track)
+        self.changed.append(track)
 
     def _part(self, step: PartStep) -> None:
         """Grip, release, bring or remove a part."""
         world = self.world
         followed = self._followed_by_own(step) if isinstance(step, Grip) else []
         world.change(part_moved(world, step, self.options.meshes))
+        if isinstance(step, Grip | Release):
+            self.changed.append(step.part)
         for following, frame in followed:
             following.go_on_with(frame, world)
         self.events.append(Event(world.time, world.state, frozenset(world.absent)))

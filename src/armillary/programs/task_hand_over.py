@@ -16,6 +16,7 @@ import numpy.typing as npt
 from msgspec.structs import replace as replaced
 
 from armillary.errors import ModelError, quote
+from armillary.model.mount import WORLD
 from armillary.programs.post_processors.hand_over import HandedOver, hand_over
 from armillary.programs.post_processors.instructions import (
     NEAR,
@@ -25,7 +26,7 @@ from armillary.programs.post_processors.instructions import (
     grip_signals,
 )
 from armillary.programs.spans import Cycle, Span, spans_of
-from armillary.programs.steps import Grip, Release, Set, Value, WaitFor, Zone
+from armillary.programs.steps import Grip, Leave, Release, Set, Value, WaitFor, Zone
 from armillary.trajectories.motion import Motion
 
 __all__ = ["hand_over_task"]
@@ -50,23 +51,58 @@ def hand_over_task(
     spans = spans_of(timeline.spans, task)
     _check_zones(timeline, task, spans)
     end = max((span.end for span in spans), default=0.0)
+    motion = _until(motion, end)
     rests = [(span.start, span.end) for span in spans if isinstance(span.step, WaitFor)]
-    rests.append((end, motion.duration))
-    begins, ends = np.array(rests).T
+    begins, ends = np.array(rests).reshape(-1, 2).T
 
     def clock(time: Any) -> Array:
         """Return the time of the program, of that of the timeline."""
         passed = np.clip(np.asarray(time)[..., None], begins, ends) - begins
         return np.asarray(time - passed.sum(axis=-1))
 
-    gripping = iter(grip_signals(motion, grips))
+    gripping = iter(grip_signals(motion, grips, _holders(timeline, task)))
+    moved = _without(motion, clock)
+    # Rounding must neither change the order of steps nor lead beyond the end.
+    times = np.maximum.accumulate(clock(np.array([span.end for span in spans])))
     steps = [
         each
-        for span in spans
-        for each in _instructions(span, float(clock(span.end)), gripping)
+        for span, time in zip(spans, np.minimum(times, moved.duration), strict=True)
+        for each in _instructions(span, float(time), gripping)
     ]
-    moved = _without(motion, clock)
     return hand_over(timeline.cell, moved, path, instructions=steps, **options)
+
+
+def _holders(timeline: Cycle, task: str) -> list[str | None]:
+    """Return which frame has the part before each step of a task that moves it on.
+
+    Those of other tasks count: a robot that takes a part from another lets that go.
+    """
+    found: list[str | None] = []
+    holders: dict[str, str | None] = {}
+    for span in sorted(timeline.spans, key=lambda span: span.end):
+        step = span.step
+        if isinstance(step, Leave):
+            holders.pop(step.part, None)
+        if not isinstance(step, Grip | Release):
+            continue
+        if span.place.startswith(f"{task}["):
+            found.append(holders.get(step.part))
+        frame = step.by if isinstance(step, Grip) else step.onto
+        holders[step.part] = None if frame == WORLD else timeline.cell.qualified(frame)
+    return found
+
+
+def _until(motion: Motion, end: float) -> Motion:
+    """Return the motion up to the end of a task, whose robot may go on to follow."""
+    count = int(np.searchsorted(motion.times[:-1], end - NEAR))
+    if not count:
+        raise ModelError("This task moves nothing, so that there is nothing to do.")
+    return replace(
+        motion,
+        times=np.append(motion.times[:count], min(end, motion.times[count])),
+        law=motion.law[:count],
+        piece=motion.piece[:count],
+    )
 
 
 def _without(motion: Motion, clock: Callable[[Array], Array]) -> Motion:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +13,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import unknown
+from armillary.errors import ModelError, quote, unknown
 from armillary.forks import IMPORT_LOCK
 from armillary.kernel.arguments import positive_number
 from armillary.kinematics.state import State
@@ -258,17 +259,41 @@ class Timeline:
 
     # questions that take time
 
-    def clearance(self, *, tolerance: float = 1e-5) -> Clearance:
+    def clearance(
+        self,
+        *,
+        tolerance: float = 1e-5,
+        during: Span | None = None,
+        of: str | None = None,
+    ) -> Clearance:
         """Return how near links come, proven between all instants.
 
         Args:
             tolerance: By how much less than the distance that is found any other may
                 be [m].
+            during: The span of a step, such as `timeline.span("across")`, in which it
+                is asked for; by default the whole run.
+            of: A manipulator: only its links count, and what it carries, each beside
+                all others. What lies on a table is then no nearer than it is.
 
         Raises:
-            ModelError: As for `cell.collision`.
+            ModelError: As for `cell.collision`; or `during` is not a span.
+            UnknownName: The manipulator does not exist.
         """
-        found = clearance(self.recording, tolerance=tolerance)
+        if of is not None:
+            self.cell.number(of)
+        start, end = 0.0, math.inf
+        if during is not None:
+            given: Any = during
+            if not isinstance(given, Span):
+                raise ModelError(
+                    "during= is the span of a step, such as timeline.span('across'), "
+                    f"not {quote(during)}."
+                )
+            start, end = during.start, during.end
+        found = clearance(
+            self.recording, tolerance=tolerance, start=start, end=end, of=of
+        )
         return msgspec.structs.replace(found, step=self._step_at(found.time))
 
     def loads(self) -> Loads:

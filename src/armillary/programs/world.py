@@ -385,12 +385,28 @@ class World:
         )
         solver = self._solvers.get(key)
         if solver is None:
+            self._be_moved(frame, relative_to, track)
             names, state = self.names(track), self.now()
             solver = solver_of(
                 self.cell, frame, relative_to=relative_to, joints=names, state=state
             )
             self._solvers[key] = solver
         return solver
+
+    def _be_moved(self, frame: str, relative_to: str, track: Track) -> None:
+        """Refuse a frame that no joint of a task moves, nor what its poses are in.
+
+        Raises:
+            ModelError: None does.
+            UnknownName: The frame does not exist.
+        """
+        _, joints = self.chain(frame, relative_to)
+        if joints.isdisjoint(track.places):
+            raise ModelError(
+                f"no joint of the task {quote(track.name)} moves {quote(frame)}. Its "
+                f"joints are {', '.join(self.names(track)) or 'none'}; a part is moved "
+                "after a Grip."
+            )
 
     def part(self, name: str) -> str:
         """Return the name of a part, a manipulator whose base may be moved.

@@ -280,7 +280,10 @@ class Motion:
         """
         if isinstance(time, float) and 0.0 <= time <= self._end:
             k = bisect_right(self._begins, time) - 1
-            law, curve = self._rows[k]
+            rows = self._rows.get(k)
+            if rows is None:
+                rows = self._rows[k] = self.law[k], self.curve[int(self.piece[k])]
+            law, curve = rows
             return Samples(time, *self._kernel(law, curve, time - self._begins[k]))  # type: ignore[arg-type]
         t = numbers_of("time", time)
         known = np.where(np.isnan(t), 0.0, t)
@@ -628,11 +631,9 @@ class Motion:
         return float(self.times[-1])
 
     @cached_property
-    def _rows(self) -> list[tuple[Array, Array]]:
-        """Return the arrays of each piece; their views cost more than the sums."""
-        curves = list(self.curve)
-        laws = zip(self.law, self.piece.tolist(), strict=True)
-        return [(law, curves[piece]) for law, piece in laws]
+    def _rows(self) -> dict[int, tuple[Array, Array]]:
+        """Return the arrays of pieces asked for: their views cost more than sums."""
+        return {}
 
     @cached_property
     def _kernel(self) -> Kernel:

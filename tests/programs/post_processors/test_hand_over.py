@@ -23,6 +23,7 @@ from armillary.programs.post_processors.instructions import (
     SetSignal,
     WaitForSignal,
 )
+from armillary.programs.post_processors.points import levers_of
 from armillary.programs.post_processors.post_processor import Axis
 from armillary.trajectories.motion import Motion
 from controllers import Played, play_krl, play_rapid, play_urscript
@@ -391,12 +392,93 @@ def test_grips_are_signals(tmp_path: Path):
     assert events(grips={"tcp": None}) == []  # as in steps of programs
 
 
-def test_robots_with_fewer_axes_are_sent_to_json(tmp_path: Path):
-    cell = arm.example("palletiser")
-    q = np.add(cell.home.q, [[0.0], [0.05], [0.1]])
-    given = Motion.through([0, 1, 2], q, 0 * q, start=cell.home)
+# Robots that lack axes, and tools behind closed loops
+
+LOOPED: dict[str, tuple[str, list[str | None]]] = {
+    # the flange of a palletiser turns by axis 6
+    "palletiser": (
+        "flange",
+        ["turret", "upper_arm", "crank", None, None, "spindle"],
+    ),
+    "delta": ("flange", ["J1", "J2", "J3", None, None, None]),
+    "five_bar": ("tip", ["right", "left", None, None, None, None]),
+}
+
+
+@cache
+def looped_motion(name: str) -> Motion:
+    """A motion through random points near home."""
+    cell = arm.example(name)
+    rng = np.random.default_rng(2)
+    steps = rng.uniform(-0.2, 0.2, (4, len(cell.joint_names)))
+    way = np.array(cell.home.q) + np.cumsum(steps, axis=0) - steps[0]
+    made = cell.time_path(way, velocity=2.0, acceleration=4.0).motion()
+    return made.bound(cell)
+
+
+@pytest.mark.parametrize("suffix", [".src", ".mod"])
+@pytest.mark.parametrize("name", list(LOOPED))
+def test_robots_may_lack_axes_and_have_loops(tmp_path: Path, suffix: str, name: str):
+    cell, given = arm.example(name), looped_motion(name)
+    tool, axes = LOOPED[name]
+    path = tmp_path / f"pick{suffix}"
+    done = cell.hand_over(given, path, axes=axes, tool=tool)
+    lacks = tuple(k for k, axis in enumerate(axes) if axis is None)
+    played = PLAYERS[suffix](path, lacks=lacks)
+    assert played.times[-1] == pytest.approx(given.duration, abs=US)
+    times = np.union1d(played.times, np.linspace(0, given.duration, 4001))
+    times = times[times <= played.times[-1]]
+    found = np.empty((len(times), len(given.joint_names)))
+    order = [given.joint_names.index(axis) for axis in axes if axis is not None]
+    found[:, order] = played.at(times)
+    fk: Any = cell.fk(tool)
+    wanted = fk(given.at(times).q)[:, :3, 3]
+    apart = np.linalg.norm(fk(found)[:, :3, 3] - wanted, axis=1).max()
+    assert 0.1 * done.deviation <= apart <= done.deviation <= UM
+    assert f"axis {axes.index(given.joint_names[-1]) + 1} turns" in path.read_text()
+
+
+def test_levers_hold_behind_closed_loops():
+    # Differences of poses along a motion, beside the bounds of its tool's speed.
+    for name, (tool, _) in LOOPED.items():
+        cell, given = arm.example(name), looped_motion(name)
+        levers = levers_of(given, cell.home, tool)
+        q = given.at(np.linspace(0.0, given.duration, 301)).q
+        fk: Any = cell.fk(tool)
+        for k, lever in enumerate(levers):
+            step = 1e-4 * (np.arange(len(levers)) == k)
+            ways = (fk(q + step) - fk(q - step))[:, :3, 3] / 2e-4
+            fastest = np.linalg.norm(ways, axis=1).max()
+            assert fastest <= lever * (1.0 + 1e-6), (name, k)
+            assert lever <= 4.0 * fastest + 0.1, (name, k)  # and is of use
+
+
+def test_what_is_not_proven_beside_a_singularity_is_refused(tmp_path: Path):
+    # The five-bar is stretched where both forearms are in line.
+    cell = arm.example("five_bar")
+    first, last = np.array(cell.home.q), np.array([0.2, np.pi - 0.2])
+    given = cell.time_path([first, last], velocity=2.0, acceleration=4.0).motion()
+    with pytest.raises(arm.errors.ModelError, match="near to a singularity"):
+        cell.hand_over(given.bound(cell), tmp_path / "move.json", tool="tip")
+
+
+def test_a_robot_says_which_axes_it_lacks(tmp_path: Path):
+    cell, given = arm.example("palletiser"), looped_motion("palletiser")
+    _, axes = LOOPED["palletiser"]
+    for suffix in (".src", ".mod"):
+        with pytest.raises(arm.errors.ModelError, match="with None for each that"):
+            cell.hand_over(given, tmp_path / f"move{suffix}")
+        with pytest.raises(arm.errors.ModelError, match="has 6 axes, and these are 4"):
+            cell.hand_over(given, tmp_path / f"move{suffix}", axes=axes[:4] + axes[5:])
+        with pytest.raises(arm.errors.ModelError, match="no axis of the robot"):
+            cell.hand_over(given, tmp_path / f"move{suffix}", axes=[None] * 6)
+    # Controllers of Universal Robots have six axes, and rows have no gaps.
+    with pytest.raises(arm.errors.ModelError, match="lack no axis"):
+        cell.hand_over(given, tmp_path / "move.script", axes=axes)
     with pytest.raises(arm.errors.ModelError, match=r"fewer to a \.json file"):
-        cell.hand_over(given, tmp_path / "move.src")
+        cell.hand_over(given, tmp_path / "move.script")
+    with pytest.raises(arm.errors.ModelError, match="no gaps"):
+        cell.hand_over(given, tmp_path / "move.json", axes=axes)
     done = cell.hand_over(given, tmp_path / "move.json")
     assert done.deviation <= 1e-6
 
@@ -525,3 +607,17 @@ def test_plug_ins_offer_languages(tmp_path: Path, install: Any):
         made(language="none", plugins=["acme"])
     with pytest.raises(arm.errors.UnknownName, match="post-processors"):
         made(language="other", plugins=["numpy"])
+
+
+def test_joints_may_have_their_bare_names(tmp_path: Path):
+    given, path = motion(rides=True), tmp_path / "pick.mod"
+    texts = list[str]()
+    for axes, rail in (
+        (given.joint_names[1:], RAIL),
+        ([name.partition("/")[2] for name in given.joint_names[1:]], "carriage"),
+    ):
+        on_rail().hand_over(given, path, axes=axes, external=[rail], tolerance=1e-3)
+        texts.append(path.read_text())
+    assert texts[0] == texts[1]
+    with pytest.raises(arm.errors.UnknownName, match="ur10/elbow"):
+        on_rail().hand_over(given, path, axes=["elbo"], external=[RAIL])

@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -83,7 +84,7 @@ def hand_over(  # noqa: PLR0913
     path: str | os.PathLike[str],
     *,
     language: str | None = None,
-    axes: Sequence[str | Axis] | None = None,
+    axes: Sequence[str | Axis | None] | None = None,
     external: Sequence[str | Axis] = (),
     elsewhere: Sequence[str] = (),
     tool: str | None = None,
@@ -106,8 +107,9 @@ def hand_over(  # noqa: PLR0913
             that of the program.
         language: The name of a post-processor, where a plug-in offers it.
         axes: Joints of the robot in the order of the controller's axes, or an `Axis`
-            with sign and offset of each; by default those of the motion that are
-            neither `external` nor `elsewhere`, in their order.
+            with sign and offset of each, and None for each axis that the robot lacks;
+            by default those of the motion that are neither `external` nor `elsewhere`,
+            in their order.
         external: Joints that it moves with the robot, such as those of rails.
         elsewhere: Joints that other controllers move, at the same times.
         tool: The frame whose way must be kept, such as `tool0`; by default that of each
@@ -136,7 +138,11 @@ def hand_over(  # noqa: PLR0913
     made_by.check_name(target.stem)
     whole = _bound(cell, motion)
     _check_limits(cell, whole)
-    robot, others = _axes(made_by, whole, axes, external, elsewhere)
+    if axes is not None:
+        axes = [axis if axis is None else _axis(axis, cell, whole) for axis in axes]
+    external = [_axis(axis, cell, whole) for axis in external]
+    elsewhere = [_axis(name, cell, whole).joint for name in elsewhere]
+    robot, others, places = _axes(made_by, whole, axes, external, elsewhere)
     chosen = (*robot, *others)
     moved = _of_axes(whole, chosen)
     levers = None
@@ -170,13 +176,13 @@ def hand_over(  # noqa: PLR0913
         f"content {moved.digest or 'not known'}",
         f"{moved.duration:.6f} s, {count} points; deviation at most {deviation:.3g} "
         + (f"m of {tool}" if tool is not None else "m or rad of each joint"),
-        *_axis_lines(chosen, len(robot), turns),
+        *_axis_lines(chosen, places, turns),
         *made_by.assumptions,
     )
     job = ControllerJob(
         name=target.stem,
         axes=chosen,
-        robot=len(robot),
+        places=places,
         units=moved.units,
         steps=tuple(written),
         ports=ports,
@@ -250,36 +256,30 @@ def _bound(cell: Workcell, motion: Any) -> Motion:
 def _axes(
     made_by: PostProcessor,
     motion: Motion,
-    axes: Sequence[str | Axis] | None,
-    external: Sequence[str | Axis],
+    axes: Sequence[Axis | None] | None,
+    external: Sequence[Axis],
     elsewhere: Sequence[str],
-) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
-    """Return the axes of the robot, and the others."""
-    others = tuple(map(_axis, external))
+) -> tuple[tuple[Axis, ...], tuple[Axis, ...], tuple[int, ...]]:
+    """Return the axes of the robot, the others, and the places of the first."""
+    others = tuple(external)
     if axes is None:
         named = {*elsewhere, *(axis.joint for axis in others)}
-        axes = [name for name in motion.joint_names if name not in named]
-    robot = tuple(map(_axis, axes))
+        axes = [Axis(name) for name in motion.joint_names if name not in named]
+    robot = tuple(axis for axis in axes if axis is not None)
+    places = tuple(k for k, axis in enumerate(axes) if axis is not None)
     joints = [axis.joint for axis in (*robot, *others)]
     for joint in (*joints, *elsewhere):
-        if joint not in motion.joint_names:
-            raise unknown("joint of the motion", joint, motion.joint_names)
         if [*joints, *elsewhere].count(joint) > 1:
             raise ModelError(f"Joint {quote(joint)} is named twice.")
     name = made_by.name
     wanted = made_by.robot_axes
-    if wanted is not None and wanted != len(robot):
-        raise ModelError(
-            f"A robot of {name} has {wanted} axes, and these are "
-            f"{len(robot)}: {', '.join(map(quote, joints[: len(robot)]))}. "
-            + (
-                "Write those of robots with fewer to a .json file, or by a "
-                "post-processor of your own."
-                if len(motion.joint_names) < wanted
-                else "Name those of the robot in their order, axes=[...], and others "
-                "in external=[...]."
-            )
-        )
+    if not robot and wanted is not None:
+        raise ModelError(f"axes= names no axis of the robot; {name} has {wanted}.")
+    if len(places) < len(axes) and not made_by.may_lack_axes:
+        robots = f"Robots of {name} lack no axis" if wanted else f"{name} has no gaps"
+        raise ModelError(f"{robots}: axes= holds names of joints, not None.")
+    if wanted is not None and wanted != len(axes):
+        raise _other_number(made_by, motion, [axis.joint for axis in robot])
     if len(others) > made_by.external_axes:
         raise ModelError(
             f"{name} moves up to {made_by.external_axes} axes with the robot, and "
@@ -305,7 +305,34 @@ def _axes(
                 "have it: name it in axes=, external= or, where another controller "
                 "moves it, in elsewhere=."
             )
-    return robot, others
+    return robot, others, places
+
+
+def _other_number(
+    made_by: PostProcessor, motion: Motion, robot: Sequence[str]
+) -> ModelError:
+    """Return the error of a robot with another number of axes."""
+    wanted = made_by.robot_axes
+    assert wanted is not None
+    fix = (
+        "Name those of the robot in their order, axes=[...], and others in "
+        "external=[...]."
+    )
+    if len(motion.joint_names) < wanted:
+        fix = (
+            "Write those of robots with fewer to a .json file, or by a "
+            "post-processor of your own."
+        )
+        if made_by.may_lack_axes:
+            fix = (
+                "Name them in the order of the controller's axes, with None for each "
+                "that the robot lacks, such as axes=[first, second, third, None, None, "
+                "last] of a palletiser, whose flange turns by axis 6."
+            )
+    return ModelError(
+        f"A robot of {made_by.name} has {wanted} axes, and these are {len(robot)}: "
+        f"{', '.join(map(quote, robot))}. {fix}"
+    )
 
 
 def _of_axes(motion: Motion, axes: Sequence[Axis]) -> Motion:
@@ -320,7 +347,8 @@ def _of_axes(motion: Motion, axes: Sequence[Axis]) -> Motion:
     )
 
 
-def _axis(given: Any) -> Axis:
+def _axis(given: Any, cell: Workcell, motion: Motion) -> Axis:
+    """Return an axis with the full name of its joint."""
     axis = Axis(given) if isinstance(given, str) else given
     if not isinstance(axis, Axis):
         raise ModelError(f"An axis is a joint's name or an Axis, not {quote(given)}.")
@@ -329,7 +357,12 @@ def _axis(given: Any) -> Axis:
             f"The axis of {quote(axis.joint)} has a sign, 1 or -1, and an offset "
             f"[rad or m], not {axis.sign:g} and {axis.offset:g}."
         )
-    return axis
+    if axis.joint in motion.joint_names:
+        return axis
+    full = [name for name in motion.joint_names if name.endswith(f"/{axis.joint}")]
+    if len(full) != 1 or cell.joint_names[cell.joint(axis.joint)] != full[0]:
+        raise unknown("joint of the motion", axis.joint, motion.joint_names)
+    return msgspec.structs.replace(axis, joint=full[0])
 
 
 def _check_limits(cell: Workcell, motion: Motion) -> None:
@@ -388,11 +421,14 @@ def _positions(q: Array, axes: Sequence[Axis]) -> Array:
     return q * signs + [axis.offset for axis in axes]
 
 
-def _axis_lines(axes: Sequence[Axis], robot: int, turns: Sequence[bool]) -> list[str]:
+def _axis_lines(
+    axes: Sequence[Axis], places: Sequence[int], turns: Sequence[bool]
+) -> list[str]:
     """Return a remark for each axis."""
     lines: list[str] = []
-    for k, (axis, does_turn) in enumerate(zip(axes, turns, strict=True)):
-        number = f"axis {k + 1}" if k < robot else f"external axis {k - robot + 1}"
+    names = [f"axis {place + 1}" for place in places]
+    names += [f"external axis {k + 1}" for k in range(len(axes) - len(places))]
+    for number, axis, does_turn in zip(names, axes, turns, strict=True):
         how = "turns" if does_turn else "slides"
         sign = "-" if axis.sign < 0.0 else ""
         offset = f" + {axis.offset:g}" if axis.offset else ""

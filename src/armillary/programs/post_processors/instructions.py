@@ -92,7 +92,9 @@ class MotionSpan(NamedTuple):
 
 
 def grip_signals(
-    motion: Motion, grips: Mapping[str, str | None]
+    motion: Motion,
+    grips: Mapping[str, str | None],
+    holders: Sequence[str | None] | None = None,
 ) -> list[list[SetSignal]]:
     """Return the signals of each grip and release of a motion, in their order.
 
@@ -100,6 +102,8 @@ def grip_signals(
         motion: What has the attachments.
         grips: The signal of each frame that grips: it is on while the frame holds a
             part; None where the gripper has no signal.
+        holders: The frame that has the part before each of these, where more is known
+            than the motion says: other robots may have gripped it.
 
     Raises:
         UnknownName: A frame that grips is not named, or does not exist.
@@ -108,12 +112,12 @@ def grip_signals(
     if motion.start is not None:
         cell = motion.start.cell
         grips = {cell.qualified(name): signal for name, signal in grips.items()}
-    holders: dict[str, str] = {}
+    held: dict[str, str] = {}
     made: list[list[SetSignal]] = []
-    for event in motion.attachments:
-        before = holders.pop(event.part, None)
+    for k, event in enumerate(motion.attachments):
+        before = held.pop(event.part, None) if holders is None else holders[k]
         if event.by is not None:
-            holders[event.part] = event.by
+            held[event.part] = event.by
         elif before is None and motion.start is not None:
             before = motion.start.parent(event.part)
         if event.by is None and before is None:

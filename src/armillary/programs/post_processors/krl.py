@@ -83,7 +83,8 @@ def _set(signal: SetSignal, job: ControllerJob) -> str:
 
 
 def _axes(q: Array, job: ControllerJob) -> str:
-    names = [f"A{k + 1}" for k in range(job.robot)]
+    # The controller keeps components that an aggregate leaves out as they are.
+    names = [f"A{k + 1}" for k in job.places]
     names += [f"E{k + 1}" for k in range(len(job.axes) - job.robot)]
     numbers = map(decimal, rounded(q, job.is_turning))
     return "{" + ",".join(map(" ".join, zip(names, numbers, strict=True))) + "}"
@@ -96,6 +97,7 @@ KRL: Final = PostProcessor(
     degree=LINEAR,
     robot_axes=AXES,
     external_axes=EXTERNAL,
+    may_lack_axes=True,
     longest_name=24,
     reserved=(
         "def end deffct defdat enddat ptp lin circ spl sptp slin scirc spline "
@@ -106,6 +108,7 @@ KRL: Final = PostProcessor(
     is_single=True,
     assumptions=(
         "Axes A1 to A6, then E1 to E6, in degrees, of axes that slide in millimetres.",
+        "Axes that the robot lacks, or does not drive freely, are left out.",
         "Zeros and signs are those of the model, unless axes= says otherwise.",
         "Points of a PTP spline block are passed at the times of its TIME_BLOCK.",
         "How axes move between them is not published. Points are so near to each",

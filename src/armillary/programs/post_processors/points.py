@@ -21,15 +21,21 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, quote
+from armillary.kinematics.closing.enclosing import (
+    Stretches,
+    hull,
+    refined,
+    with_passive,
+)
 from armillary.kinematics.moving_links import straight_links
-from armillary.kinematics.speed_bounds import SpeedBounds, speeds_are_known
-from armillary.kinematics.state import State
+from armillary.kinematics.speed_bounds import SpeedBounds, zero_product
+from armillary.kinematics.state import State, branch_of
 from armillary.model.workcell import IN_WORLD
 from armillary.planning.frame_chain import FrameChain
 from armillary.programs.post_processors.instructions import NEAR
 from armillary.trajectories.curve import cubic_coefficients, hermite_coefficients
 from armillary.trajectories.motion import Motion
-from armillary.trajectories.motion_parts import POWERS
+from armillary.trajectories.motion_parts import POWERS, bounded_motion
 
 __all__ = ["CUBIC", "LINEAR", "QUINTIC", "MotionPoints", "levers_of", "points_of"]
 
@@ -46,6 +52,14 @@ QUINTIC: Final = 5
 TERMS: Final = (POWERS - 1) ** 2 + 1
 MOST: Final = 200_000
 """Points of a program, at most."""
+APART: Final = 1e-3
+"""How far joints of a controller may be from the motion where the bound of the tool's
+deviation counts [m or rad]: speeds of the tool are bounded so far around it."""
+
+SHORTEST: Final = 1e-4
+"""Parts of a motion in which loops are not proven to move on are not halved below
+this [s]."""
+
 ROOM: Final = 1.001
 """By how much the greatest of samples of a polynomial is raised to be a bound."""
 
@@ -73,7 +87,7 @@ class MotionPoints(NamedTuple):
 def levers_of(motion: Motion, state: State, tool: str) -> Array:
     """Return bounds of the speed of a frame, for unit rates of joints, shape (n,).
 
-    They hold within the range of the motion.
+    They hold where joints are within `APART` of the motion.
 
     Args:
         motion: Which joints move, and how far.
@@ -86,24 +100,67 @@ def levers_of(motion: Motion, state: State, tool: str) -> Array:
     """
     cell = state.cell
     moving = straight_links(cell)
-    places = [cell.joint(name) for name in motion.joint_names]
-    lower, upper = np.array(state.q), np.array(state.q)
-    spread = np.abs(motion.curve[:, 1:]).sum(axis=1)
-    lower[places] = (motion.curve[:, 0] - spread).min(axis=0)
-    upper[places] = (motion.curve[:, 0] + spread).max(axis=0)
-    levers = np.full(len(lower), np.inf)
-    if speeds_are_known(moving, state):
+    places = np.array([cell.joint(name) for name in motion.joint_names])
+    lower, upper, sensitive = _around(motion, state, places)
+    levers = np.full(len(places), np.inf)
+    if moving.is_compiled:
         speeds = SpeedBounds.of(moving, state.tree, lower, upper)
         ends = cell.frame(tool), IN_WORLD
         chain = FrameChain.between(moving, state.tree, speeds, ends)
-        levers = chain.linear @ chain.rates
+        levers = zero_product(chain.linear @ chain.rates, sensitive).sum(axis=1)
     if not np.isfinite(levers).all():
         raise ModelError(
-            f"It is not known how fast joints move {quote(tool)}: a closed loop or "
-            "Python code moves it. Leave out tool=; then tolerance= is that of each "
-            "joint."
+            f"It is not known how fast joints move {quote(tool)}: Python code moves "
+            "it, or a closed loop comes so near to a singularity that it is not proven "
+            "how it moves on. Leave out tool=; then tolerance= is that of each joint."
         )
-    return levers[places]
+    return levers
+
+
+def _around(
+    motion: Motion, state: State, places: Indices
+) -> tuple[Array, Array, Array]:
+    """Return where all joints are beside a motion, and how fast for unit rates.
+
+    Of those that closed loops move both are proven, by stretches of the motion.
+
+    Args:
+        motion: The motion of n joints.
+        state: The others.
+        places: Their places in q, shape (n,).
+
+    Returns:
+        Least and greatest positions of the joints of q, then of the passive ones, shape
+        (N,) each; how fast they are at most for unit rates of each joint of the motion,
+        shape (n, N), infinite where nothing is proven.
+    """
+    rest, branch = np.array(state.q), branch_of(state)
+    units = np.eye(len(rest))[places]
+
+    def at(times: Array) -> Array:
+        q = rest[None].repeat(len(times), axis=0)
+        q[:, places] = motion.at(times).q
+        return q
+
+    def stretches(a: Array, b: Array) -> Stretches:
+        middle, half = 0.5 * (a + b), 0.5 * (b - a)
+        polynomials = motion.times, motion.law, motion.curve, motion.piece
+        own = bounded_motion(*polynomials, middle, half)
+        still = np.zeros((len(a), len(rest)))
+        whole = Stretches(rest + still, still, *(still.copy() for _ in range(2)))
+        whole.q[:, places], whole.reach[:, places] = own.q, own.reach + APART
+        return whole
+
+    times, found = refined(branch, motion.times, at, stretches, SHORTEST)
+    lower, upper = hull(found)
+    if branch is None:
+        return lower, upper, units
+    fastest: list[Array] = []
+    given = stretches(times[:-1], times[1:])
+    for unit in units:
+        one = given._replace(rate=np.broadcast_to(unit, given.q.shape))
+        fastest.append(with_passive(branch, one).fastest.max(axis=0))
+    return lower, upper, np.stack(fastest)
 
 
 def points_of(
@@ -141,6 +198,8 @@ def points_of(
         short = _interpolated(full, degree)
         apart = np.einsum("k,mkn->mn", LEFT[degree], np.abs(full))
         bound = apart.max(axis=1) if levers is None else apart @ levers
+        if levers is not None:
+            bound = np.maximum(bound, tolerance / APART * apart.max(axis=1))
         is_fine = bound <= tolerance
         done.append((a[is_fine], short[is_fine], bound[is_fine]))
         a, b, bound = a[~is_fine], b[~is_fine], bound[~is_fine]

@@ -104,7 +104,8 @@ class ControllerJob:
     Attributes:
         name: Of the program.
         axes: Of the robot, then those outside of it.
-        robot: How many are of the robot.
+        places: Which of the controller's axes those of the robot are, from 0 on; others
+            are not there.
         units: The unit of each: `m`, `rad` or nothing.
         steps: What is done, in order.
         ports: Of signals.
@@ -113,11 +114,16 @@ class ControllerJob:
 
     name: str
     axes: tuple[Axis, ...]
-    robot: int
+    places: tuple[int, ...]
     units: tuple[str, ...]
     steps: tuple[JobStep, ...]
     ports: Ports
     remarks: tuple[str, ...]
+
+    @property
+    def robot(self) -> int:
+        """Return how many of the axes are of the robot."""
+        return len(self.places)
 
     @property
     def is_turning(self) -> tuple[bool, ...]:
@@ -152,6 +158,7 @@ class PostProcessor:
         suffix: The ending of the file, lower case.
         degree: How the controller moves between points: `LINEAR`, `CUBIC` or `QUINTIC`.
         robot_axes: How many axes its robots have; None for any number, of any unit.
+        may_lack_axes: Whether it also moves robots that lack some of these.
         external_axes: How many others it moves with them, at most.
         longest_name: Characters of the name of a program.
         reserved: Names that no program can have, lower case, between spaces.
@@ -170,6 +177,7 @@ class PostProcessor:
     external_axes: int
     longest_name: int
     reserved: str = ""
+    may_lack_axes: bool = False
     is_single: bool
     assumptions: tuple[str, ...]
     check_port: Callable[[Port], None]

@@ -29,6 +29,8 @@ AXES: Final = 6
 EXTERNAL: Final = 6
 LONGEST: Final = 32
 NOT_CONNECTED: Final = "9E9"
+ABSENT: Final = "0"
+"""The number of an axis that the robot lacks; 9E9 is for external axes alone."""
 
 
 def _write(job: ControllerJob) -> dict[str, str]:
@@ -71,8 +73,10 @@ def _move(q: npt.NDArray[np.float64], job: ControllerJob) -> str:
     numbers = list(map(decimal, rounded(q, job.is_turning)))
     external = numbers[job.robot :]
     external += [NOT_CONNECTED] * (EXTERNAL - len(external))
-    robot = ",".join(numbers[: job.robot])
-    return f"MoveAbsJ [[{robot}],[{','.join(external)}]]\\NoEOffs"
+    robot = [ABSENT] * AXES
+    for place, number in zip(job.places, numbers, strict=False):
+        robot[place] = number
+    return f"MoveAbsJ [[{','.join(robot)}],[{','.join(external)}]]\\NoEOffs"
 
 
 RAPID: Final = PostProcessor(
@@ -82,6 +86,7 @@ RAPID: Final = PostProcessor(
     degree=LINEAR,
     robot_axes=AXES,
     external_axes=EXTERNAL,
+    may_lack_axes=True,
     longest_name=LONGEST,
     reserved=(
         "module endmodule proc endproc func endfunc trap endtrap const var pers task "
@@ -94,6 +99,7 @@ RAPID: Final = PostProcessor(
     is_single=True,
     assumptions=(
         "Axes of robax, then of extax, in degrees, of axes that slide in millimetres.",
+        "Numbers of axes that the robot lacks are 0.",
         "Zeros and signs are those of the model, unless axes= says otherwise.",
         "MoveAbsJ moves all axes straight, and takes the time of its argument T.",
         "Zone z0 cuts each corner within half of its sides: by the tolerance at most.",
