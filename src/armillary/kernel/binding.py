@@ -123,7 +123,20 @@ class _Words(ctypes.Structure):
     """What @call finds in the array that is its `self`."""
 
     _fields_ = tuple((word, ctypes.c_int64) for word in layout.CALL_WORDS.offsets)
-    owned: tuple[object, ...]
+
+
+_SLOW, _TABLES = (layout.CALL_WORDS.offsets[word] // 8 for word in ("slow", "tables"))
+
+
+class _Context(np.ndarray[Any, np.dtype[np.int64]]):
+    """The `self` of a builtin function: words, and what must live as long.
+
+    Attributes:
+        owned: The definition of the function, or another function that has it, then
+            others.
+    """
+
+    owned: tuple[Any, ...]
 
 
 def make_function(
@@ -168,6 +181,29 @@ def make_function(
     return builtin_function(call, words, name, (dtype, slow, *owned))
 
 
+def function_for_tables(
+    function: Callable[..., Any],
+    tables: int,
+    owned: tuple[object, ...],
+    make_slow: Callable[[], Callable[..., Any]],
+) -> Callable[..., Any]:
+    """Return a function like one of `make_function`, for other tables.
+
+    Args:
+        function: The function, which may have none.
+        tables: Address of what its @call passes to @block.
+        owned: What must live as long, too.
+        make_slow: Makes what gets calls that @call leaves, when it is first needed.
+    """
+    words: _Context = function.__self__  # type: ignore[attr-defined]
+    own, first = words.copy(), _FirstCall(make_slow)
+    own[_SLOW], own[_TABLES] = id(first), tables
+    first.address = address_of(own) + layout.CALL_WORDS.offsets["slow"]
+    own.owned = (function, first, *owned)
+    definition = words.owned[0]
+    return _make_function()(ctypes.addressof(definition), own, None)
+
+
 def nothing(*_: Any, **__: Any) -> None:
     """Return nothing, for calls that machine code leaves to others."""
 
@@ -200,9 +236,9 @@ def builtin_function(
     """
     text = _c_text(name)
     definition = _MethodDefinition(text, call, _FASTCALL_WITH_KEYWORDS, None)
-    # The function owns its `self`, an array, which owns `words`, which own the rest.
-    words.owned = (definition, text, *owned)
-    context: npt.NDArray[np.int64] = np.frombuffer(memoryview(words), np.int64)
+    # The function owns its `self`, an array, which owns `words` and the rest.
+    context = np.frombuffer(words, np.int64).view(_Context)
+    context.owned = (definition, text, *owned)
     return _make_function()(ctypes.addressof(definition), context, None)
 
 
