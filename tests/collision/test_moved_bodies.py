@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -152,6 +155,60 @@ def test_grips_answer_to_the_bit_as_in_a_cell_that_knows_no_other_state() -> Non
             answers(cell, state), answers(fresh, fresh.bind(state)), strict=True
         ):
             np.testing.assert_array_equal(here, there)
+
+
+def test_states_answer_to_the_bit_after_others_followed_them() -> None:
+    """Boxes move one by one; all checks are asked again when all have moved."""
+    cell, rng = scene(24), np.random.default_rng(6)
+    states = [cell.home.place_all({f"box{k}": random_pose(rng) for k in range(24)})]
+    checks = [cell.collision(states[0])]
+    for step in range(16):  # some twice in a row, some again later
+        name = f"box{(step // 2 * 5) % 24}"
+        states.append(states[-1].place(name, random_pose(rng)))
+        checks.append(cell.collision(states[-1]))
+        checks[-1](Q[0])
+    for k in rng.permutation(len(states)).tolist():
+        fresh = scene(24)
+        expected = fresh.collision(fresh.bind(states[k]))
+        assert [bool(checks[k](q)) for q in Q] == [bool(expected(q)) for q in Q]
+        np.testing.assert_array_equal(checks[k].distances(Q), expected.distances(Q))
+        np.testing.assert_array_equal(checks[k].placed.whole, expected.placed.whole)
+
+
+def test_threads_may_be_the_first_to_ask_where_shapes_are() -> None:
+    cell, rng = scene(24), np.random.default_rng(7)
+    every = {f"box{k}": random_pose(rng) for k in range(24)}
+    for step in range(20):
+        state = cell.home.place_all(every)
+        cell.collision(state)(Q[0])
+        moved = state.place(f"box{step}", random_pose(rng))
+        check, fresh = cell.collision(moved), scene(24)
+        expected = fresh.collision(fresh.bind(moved)).placed.whole
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(lambda _, c=check: c.placed.whole, range(8)))
+        for whole in found:
+            np.testing.assert_array_equal(whole, expected)
+            assert not whole.flags.writeable
+
+
+def test_checks_of_one_code_answer_by_their_own_records() -> None:
+    """Also when others are gone, and for rows that machine code leaves to others."""
+    cell, rng = scene(4), np.random.default_rng(8)
+    first = cell.collision()
+    first(Q[0])
+    far = {f"box{k}": arm.Pose.translation(5.0 + k, 0.0, 0.0) for k in range(4)}
+    near = {f"box{k}": arm.Pose.translation(0.1, 0.0, 0.1 * k) for k in range(4)}
+    checks = [cell.collision(cell.home.place_all(some)) for some in (far, near)]
+    expected = [check.clearance(Q) <= 0.0 for check in checks]
+    assert (expected[0] != expected[1]).any()
+    del first
+    gc.collect()
+    turned, single = np.asfortranarray(Q.repeat(2, axis=1))[:, ::2], Q.astype("f4")
+    for k in rng.permutation(len(Q)).tolist():
+        for check, answers in zip(checks, expected, strict=True):
+            assert bool(check(Q[k])) == bool(check(turned[k])) == answers[k]
+            assert bool(check(single[k])) == bool(check(single[k].astype("f8")))
+            assert bool(check([*Q[k]])) == answers[k]
 
 
 def test_a_part_gripped_elsewhere_makes_few_records_anew(

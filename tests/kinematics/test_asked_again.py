@@ -84,6 +84,13 @@ def test_a_pose_that_is_asked_again_has_a_kernel(monkeypatch: pytest.MonkeyPatch
         # Another direction, and other attachments, are counted by themselves.
         if k < 2:
             cell.pose("tool0", state, relative_to="tool0")
+    # States of others are bound first; what was gripped since then counts.
+    same = arm.example("irb2400")
+    np.testing.assert_array_equal(
+        cell.pose("tool0", same.home.replace(q=state.q)), cell.fk("tool0")(state.q)
+    )
+    with pytest.raises(StateError, match="joint positions"):
+        cell.pose("tool0", arm.example("delta").home)
     with pytest.raises(StateError, match="a State is needed"):
         cell.pose("tool0", None)
     for name in ("tool9", 5, ["tool0"]):
@@ -91,8 +98,28 @@ def test_a_pose_that_is_asked_again_has_a_kernel(monkeypatch: pytest.MonkeyPatch
             cell.pose(name, cell.home)
 
 
+@pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
+def test_positions_that_are_not_finite_are_refused_whatever_their_sum(bad: float):
+    home = arm.example("irb2400").home
+    for others in ([0.0] * 5, [1.0, -bad, 0.0, -0.0, 1e308], [bad] * 5):
+        q = np.array([bad, *others])
+        with pytest.raises(StateError, match="q holds a number that is not finite"):
+            home.replace(q=q)
+        with pytest.raises(StateError, match="qd holds a number that is not finite"):
+            home.replace(qd=q)
+
+
 @pytest.mark.parametrize(
-    "q", [[0.1] * 6, (1,) * 6, np.full(6, -0.0), np.full(6, 1e200), np.full(6, 1, "f4")]
+    "q",
+    [
+        [0.1] * 6,
+        (1,) * 6,
+        np.full(6, -0.0),
+        np.array([0.0, 1.0, -0.0, 2.0, 0.0, -1.0]),
+        np.full(6, 1.7e308),  # whose sum is not finite
+        np.arange(12.0)[::2],
+        np.full(6, 1, "f4"),
+    ],
 )
 def test_states_at_other_positions_are_those_that_are_made_so(q: Any):
     cell = arm.example("irb2400")
@@ -104,7 +131,7 @@ def test_states_at_other_positions_are_those_that_are_made_so(q: Any):
     assert one.to_json() == other.to_json()
     assert not one.q.flags.writeable
     np.testing.assert_array_equal(one.q, np.asarray(q, dtype=np.float64))
-    assert not np.signbit(one.q).any()
+    assert not np.signbit(one.q[one.q == 0.0]).any()
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from armillary.collision.contact import Contact, contacts_of
 from armillary.collision.lengths import margin_of, number_of
 from armillary.collision.moved_bases import moved_bases
 from armillary.collision.obstacles import GivenObstacles, StandingObstacles, among
-from armillary.collision.pairs import pairs, with_home_pairs
+from armillary.collision.pairs import applied_rules, with_home_pairs
 from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.precision import converted, double_precision, precision_of
 from armillary.collision.shape_pairs import Placed
@@ -66,10 +66,10 @@ def check_of(
 
     obstacles: What stands around the cell, checked.
     """
-    options = options._replace(margin=margin_of(options.margin))
+    rules, margin, meshes, exact = options
+    options = CheckOptions(rules, margin_of(margin), meshes, exact)
     bound = home(cell) if state is None else bound_state(cell, state)
-    rules, _, meshes, exact = options
-    tested = pairs(cell, bound, rules=rules, meshes=meshes)
+    tested = applied_rules(cell, rules, meshes).pairs(bound.tree)
     placed = PlacedPairs.of(cell, bound, tested, meshes, exact=exact)
     check = CollisionCheck(cell, tested, options, placed)
     return check if obstacles is None else _among(check, placed, obstacles)

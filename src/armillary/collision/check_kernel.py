@@ -297,11 +297,15 @@ def sphere_records(
 def moved_records(
     columns: CheckColumns, pairs: PlacedPairs, spheres: Indices, shapes: Indices
 ) -> Changes:
-    """Return the numbers of spheres and shapes that moved, see `PairQuestion`."""
-    now = pairs.placed
+    """Return the numbers of spheres and shapes that moved, see `PairQuestion`.
+
+    shapes: Those whose spheres are the last ones of `spheres`.
+    """
+    blocks = pairs.placed.blocks(spheres)
+    own = blocks[len(spheres) - len(shapes) :]
     return {
-        columns.spheres.name: (spheres, {columns.centre.name: now.spheres[spheres]}),
-        SHAPES: (shapes, {columns.shape_pose.name: now.matrices[shapes]}),
+        columns.spheres.name: (spheres, {columns.centre.name: blocks[:, :3, 8]}),
+        SHAPES: (shapes, {columns.shape_pose.name: own[:, :3, 4:8]}),
     }
 
 

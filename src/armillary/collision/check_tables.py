@@ -166,12 +166,9 @@ class CheckTables(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     def placed(self, moving: MovingLinks, tree: Tree) -> Placed:
         """Return where the shapes are while bases are placed as in a tree."""
-        return Placed.of(
-            self.shape_rows,
-            self._with_blocks(
-                self._blocks, moving.base_frames(tree), self._movable_blocks
-            ),
-        )
+        whole, which = self._blocks.copy(), self._movable_blocks
+        whole[which] = self._on_bases(moving.base_frames(tree), which)
+        return Placed(self.shape_rows, whole)
 
     def replaced(
         self, placed: Placed, bases: Array, changed: Indices
@@ -186,14 +183,12 @@ class CheckTables(msgspec.Struct, frozen=True, eq=False, dict=True):
         which = self._blocks_on(changed)
         if not len(which):
             return placed, which
-        whole = self._with_blocks(placed.whole, bases, which)
-        return Placed.of(placed.rows, whole), which
+        return placed.moved(which, self._on_bases(bases, which)), which
 
-    def _with_blocks(self, whole: Array, bases: Array, which: Indices) -> Array:
-        """Return `Placed.whole` with bases elsewhere: those of some blocks."""
-        made = whole.copy()
-        made[which] = bases[self._block_bases[which]] @ self._blocks[which]
-        return made
+    def _on_bases(self, bases: Array, which: Indices) -> Array:
+        """Return some blocks of `Placed.whole` with bases elsewhere."""
+        on = bases.take(self._block_bases.take(which), axis=0)
+        return on @ self._blocks.take(which, axis=0)
 
     @cached_property
     def _blocks(self) -> Array:
@@ -223,8 +218,8 @@ class CheckTables(msgspec.Struct, frozen=True, eq=False, dict=True):
         bases: The numbers of these, sorted; some may be there more than once.
         """
         if len(bases) and bases[0] == bases[-1]:  # as often, one base moves
-            return np.flatnonzero(self._block_bases == bases[0])
-        return np.flatnonzero(np.isin(self._block_bases, bases))
+            return (self._block_bases == bases[0]).nonzero()[0]
+        return np.isin(self._block_bases, bases).nonzero()[0]
 
     @cached_property
     def _movable_blocks(self) -> Indices:
@@ -241,12 +236,13 @@ class CheckTables(msgspec.Struct, frozen=True, eq=False, dict=True):
         return self.fixed.rows[self._owners]
 
     @cached_property
-    def _sphere_rows(self) -> Indices:
+    def sphere_rows(self) -> Indices:
+        """Return the rows of links that spheres move with, shape (l + n,)."""
         return np.concatenate([self.fixed.rows, self.shape_rows])
 
     def spheres(self, placed: Placed) -> tuple[Indices, Array]:
         """Return the rows of links that spheres move with, and their centres there."""
-        return self._sphere_rows, placed.spheres
+        return self.sphere_rows, placed.spheres
 
     def gaps_together(self, placed: Placed) -> Array:
         """Return what the distances of shapes that move together are not below [m].
@@ -481,8 +477,9 @@ class CheckTables(msgspec.Struct, frozen=True, eq=False, dict=True):
             The greatest coordinates; 0 where shapes have no end, or a pose is NaN.
         """
         # The spheres around links are around those of their shapes.
-        reach: Array = np.abs(centres).max(axis=1, initial=0.0) + self.radii[links]
-        is_usual = reach.sum() < np.inf
+        farthest = np.maximum.reduce(np.abs(centres), axis=1, initial=0.0)
+        reach: Array = farthest + self.radii[links]
+        is_usual = np.add.reduce(reach) < np.inf
         return reach if is_usual else np.where(np.isfinite(reach), reach, 0.0)
 
     def levers(self, speeds: SpeedBounds, placed: Placed) -> tuple[Array, Array]:
@@ -521,7 +518,7 @@ class CheckTables(msgspec.Struct, frozen=True, eq=False, dict=True):
 _BY_NUMBERS: Final = (
     "_owners",
     "shape_rows",
-    "_sphere_rows",
+    "sphere_rows",
     "are_formulas",
     "are_spheres",
     "ball_numbers",

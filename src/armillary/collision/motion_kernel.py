@@ -361,7 +361,7 @@ def _link_pairs(
         part: Where they begin.
     """
     tables = pairs.tables
-    rows, _ = tables.spheres(pairs.placed)
+    rows = tables.sphere_rows
     links, all_spans = tables.links[part.pairs :], tables.spans[part.pairs :]
     a, b = links.T
     # Nothing but the world carries an obstacle.

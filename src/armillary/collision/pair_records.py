@@ -189,7 +189,7 @@ class PairRecords(msgspec.Struct, frozen=True, eq=False):
         if before is not self.placed:
             is_other = (self.placed.whole != now.whole).any(axis=(1, 2))
             spheres = np.flatnonzero(is_other)
-        links = len(now.spheres) - len(now.rows)
+        links = now.links
         shapes = spheres[spheres.searchsorted(links) :] - links
         changes = self.question.places(pairs, spheres, shapes)
         if changes is None:
@@ -212,11 +212,12 @@ def placed_records(question: PlacedQuestion, pairs: PlacedPairs) -> PairRecords:
     # States that attach the same differ in where bodies are: the records of the last
     # one are those of this one, but for the bodies that moved.
     latest = kept(pairs.tables, "latest records", dict[Any, PairRecords])
-    before = latest.get(question.key)
+    key = question.key
+    before = latest.get(key)
     now = before and before.moved(pairs)
     if now is None:
         now = PairRecords.of(question, pairs)
         if len(latest) >= MOST_CACHED:
             latest.clear()
-    latest[question.key] = now
+    latest[key] = now
     return now

@@ -140,7 +140,7 @@ class PlacedPairs(msgspec.Struct, frozen=True, eq=False, dict=True):
         whole[own:count, :3, 8] = tables.centres[own:count]
         whole[count + n :, :3, 8] = tables.pairs.centres[n:]
         whole[count + n :, :, 4:8] = tables.pairs.matrices[n:]
-        placed = Placed.of(tables.shape_rows, whole)
+        placed = Placed(tables.shape_rows, whole)
         made = type(self)(tables, placed, self.moving, self.state)
         known = vars(made)
         known["moving_centres"] = self.moving_centres
@@ -161,20 +161,23 @@ class PlacedPairs(msgspec.Struct, frozen=True, eq=False, dict=True):
         """
         bases = self.moving.base_frames(state.tree)
         # Each base has 16 numbers.
-        differ = np.flatnonzero(bases.ravel() != self._base_frames.ravel()) >> 4
+        differ = (bases.ravel() != self._base_frames.ravel()).nonzero()[0] >> 4
         placed, which = self.tables.replaced(self.placed, bases, differ)
         made = type(self)(self.tables, placed, self.moving, state, self.triangles)
         known = vars(made)
         known["_base_frames"] = bases
         known["moved_from"] = self.placed, which
-        if not self.tables.spheres(placed)[0][which].any():
+        known["before"] = None
+        rows = self.tables.sphere_rows.take(which)
+        if not np.logical_or.reduce(rows):
             # They stand in the world: what moves is as it was.
             known["moving_centres"] = self.moving_centres
         if state.q is self.state.q and made.pose_key == self.pose_key:
             known["_poses_in_state"] = self._poses_in_state
             known["_reaches"] = reaches = self._reaches.copy()
-            links = which[: which.searchsorted(len(reaches))]
-            reaches[links] = made._reaches_of(links)
+            count = int(which.searchsorted(len(reaches)))
+            links, centres = which[:count], placed.blocks(which)[:count, :3, 8]
+            reaches[links] = made._reaches_of(links, rows[:count], centres)
         return made
 
     @cached_property
@@ -225,18 +228,24 @@ class PlacedPairs(msgspec.Struct, frozen=True, eq=False, dict=True):
         It is rounded up to one of four steps to the next power of 2, so that it stays
         where bodies move a little.
         """
-        return rounded_up(float(self._reaches.max(initial=0.0)))
+        return rounded_up(float(np.maximum.reduce(self._reaches, initial=0.0)))
 
     @cached_property
     def _reaches(self) -> Array:
         """Return how far from the world's origin links are, shape (l,) [m]."""
-        return self._reaches_of(np.arange(len(self.tables.first) - 1))
-
-    def _reaches_of(self, links: Indices) -> Array:
-        """Return the same of some links, by their numbers, shape (k,)."""
+        count = len(self.tables.first) - 1
         rows, centres = self.tables.spheres(self.placed)
-        rows, centres = rows[links], centres[links]
-        if rows.any():
+        return self._reaches_of(np.arange(count), rows[:count], centres[:count])
+
+    def _reaches_of(self, links: Indices, rows: Indices, centres: Array) -> Array:
+        """Return the same of some links, shape (k,).
+
+        Args:
+            links: Their numbers, shape (k,).
+            rows: The rows of the moving links that they move with, shape (k,).
+            centres: Centres of the spheres around them there, shape (k, 3).
+        """
+        if np.logical_or.reduce(rows):
             X = self._poses_in_state[0][rows]
             centres = np.einsum("kij,kj->ki", X[:, :, :3], centres) + X[:, :, 3]
         return self.tables.reaches(centres, links)

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, Final, NamedTuple, Self, final
+from typing import Any, Final, Self, final
 
 import msgspec
 import numpy as np
@@ -116,33 +116,106 @@ class LinkShape:
         return _bounding_sphere(self)
 
 
-class Placed(NamedTuple):
-    """Where shapes are, in a state; arrays are read-only.
+FEW_MOVED: Final = 8
+"""Blocks of `Placed` are written at once where more than this part of them moved."""
 
-    Attributes:
-        rows: The rows of the moving links that they move with, shape (n,).
-        frames: The frames of their own links in those, shape (n, 4, 4).
-        matrices: Their own frames in those of moving links, shape (n, 3, 4).
-        centres: Centres of their bounding spheres there, shape (n, 3).
-        spheres: Centres of the spheres around links, then of these, shape (l + n, 3).
-        whole: All of it in one array, links first: frames, matrices and centres, shape
-            (l + n, 4, 9).
+
+@final
+class Placed:
+    """Where shapes are, in a state; immutable, arrays are read-only.
+
+    Where few bodies moved it holds what is new, and is written as a whole when it is
+    asked for that.
     """
 
-    rows: Indices
-    frames: Array
-    matrices: Array
-    centres: Array
-    spheres: Array
-    whole: Array
+    __slots__ = ("_late", "_moved", "_whole", "rows")
 
-    @classmethod
-    def of(cls, rows: Indices, whole: Array) -> Self:
-        """Return where shapes are, from all of it in one array."""
+    rows: Indices
+    """The rows of the moving links that shapes move with, shape (n,)."""
+
+    def __init__(self, rows: Indices, whole: Array) -> None:
+        """Hold where shapes are, all of it in one array; see `whole`."""
         whole.flags.writeable = False
-        shapes, spheres = whole[len(whole) - len(rows) :], whole[:, :3, 8]
-        matrices, centres = shapes[:, :3, 4:8], shapes[:, :3, 8]
-        return cls(rows, shapes[:, :, :4], matrices, centres, spheres, whole)
+        self.rows = rows
+        self._whole: Array = whole
+        self._late: tuple[Placed, Indices, Array] | None = None
+        self._moved: tuple[Indices, Array] | None = None
+
+    def moved(self, which: Indices, blocks: Array) -> Self:
+        """Return where shapes are after some blocks of `whole` moved.
+
+        Args:
+            which: Their positions, each once, shape (k,).
+            blocks: Where they are now, shape (k, 4, 9).
+        """
+        # Of what is not written yet, all that moved since what is; so there are no
+        # chains, and nobody holds more than one other.
+        late, every, written = self._late, which, self
+        made = type(self)(self.rows, self._whole)
+        made._moved = which, blocks
+        if late is not None:
+            written, before, known = late
+            again = {*which.tolist()}
+            others = [k for k, n in enumerate(before.tolist()) if n not in again]
+            every = np.concatenate([before[others], which])
+            blocks = np.concatenate([known[others], blocks])
+        made._late = written, every, blocks
+        if len(every) * FEW_MOVED > len(self._whole):
+            _ = made.whole
+        return made
+
+    @property
+    def whole(self) -> Array:
+        """Return all of it in one array, shape (l + n, 4, 9).
+
+        Blocks of l links come first, then those of n shapes: the frames of links in
+        moving links, their own frames there, and centres of bounding spheres.
+        """
+        late = self._late
+        if late is not None:
+            written, every, blocks = late
+            whole = written._whole.copy()
+            whole[every] = blocks
+            whole.flags.writeable = False
+            # Other threads that see nothing left find it written.
+            self._whole = whole
+            self._late = self._moved = None
+        return self._whole
+
+    def blocks(self, which: Indices) -> Array:
+        """Return some blocks of `whole`, shape (k, 4, 9)."""
+        moved = self._moved
+        return moved[1] if moved and moved[0] is which else self.whole.take(which, 0)
+
+    @property
+    def _of_shapes(self) -> Array:
+        whole = self.whole
+        return whole[len(whole) - len(self.rows) :]
+
+    @property
+    def frames(self) -> Array:
+        """Return the frames of their own links in moving links, shape (n, 4, 4)."""
+        return self._of_shapes[:, :, :4]
+
+    @property
+    def matrices(self) -> Array:
+        """Return their own frames in those of moving links, shape (n, 3, 4)."""
+        return self._of_shapes[:, :3, 4:8]
+
+    @property
+    def centres(self) -> Array:
+        """Return centres of their bounding spheres there, shape (n, 3)."""
+        return self._of_shapes[:, :3, 8]
+
+    @property
+    def spheres(self) -> Array:
+        """Return centres of the spheres around links, then of these, (l + n, 3)."""
+        return self.whole[:, :3, 8]
+
+    @property
+    def links(self) -> int:
+        """Return the number of links, l."""
+        return len(self._whole) - len(self.rows)
 
     def link_poses(self, X: Array, shape: int) -> Array:
         """Return the poses in the world of the link that has a shape.

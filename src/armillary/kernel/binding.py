@@ -123,7 +123,19 @@ class _Words(ctypes.Structure):
     """What @call finds in the array that is its `self`."""
 
     _fields_ = tuple((word, ctypes.c_int64) for word in layout.CALL_WORDS.offsets)
-    owned: tuple[object, ...]
+
+
+_SLOW, _TABLES = (layout.CALL_WORDS.offsets[word] // 8 for word in ("slow", "tables"))
+
+
+class _Context(np.ndarray[Any, np.dtype[np.int64]]):
+    """The `self` of a builtin function: words, and what must live as long.
+
+    Attributes:
+        owned: The definition of the function, and the text of its name.
+    """
+
+    owned: tuple[_MethodDefinition, Any]
 
 
 def make_function(
@@ -168,6 +180,31 @@ def make_function(
     return builtin_function(call, words, name, (dtype, slow, *owned))
 
 
+def function_for_tables(
+    function: Callable[..., Any],
+    tables: int,
+    owned: tuple[object, ...],
+    make_slow: Callable[[], Callable[..., Any]],
+) -> Callable[..., Any]:
+    """Return a function like one of `make_function`, for other tables.
+
+    Args:
+        function: The function, which may have none.
+        tables: Address of what its @call passes to @block.
+        owned: What must live as long, too.
+        make_slow: Makes what gets calls that @call leaves, when it is first needed.
+    """
+    words: _Context = function.__self__  # type: ignore[attr-defined]
+    own, first = words.copy(), _FirstCall(make_slow)
+    own[_SLOW], own[_TABLES] = id(first), tables
+    first.address = address_of(own) + layout.CALL_WORDS.offsets["slow"]
+    own.owned = words.owned
+    definition, _ = words.owned
+    module = _Module(__name__)
+    module.owned = (function, first, *owned)
+    return _make_function()(ctypes.addressof(definition), own, module)
+
+
 def nothing(*_: Any, **__: Any) -> None:
     """Return nothing, for calls that machine code leaves to others."""
 
@@ -204,8 +241,8 @@ def builtin_function(
     # does not see what an array owns. That is right for what the function needs until
     # its end, but `owned` may lead back to the function: it has to be seen, or a kernel
     # that was called once with a batch would never be freed.
-    words.owned = definition, text
-    context: npt.NDArray[np.int64] = np.frombuffer(memoryview(words), np.int64)
+    context = np.frombuffer(words, np.int64).view(_Context)
+    context.owned = definition, text
     module = _Module(__name__)
     module.owned = owned
     return _make_function()(ctypes.addressof(definition), context, module)

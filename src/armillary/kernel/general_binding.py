@@ -78,7 +78,6 @@ class _GeneralWords(ctypes.Structure):
     """What @general finds in the array that is its `self`."""
 
     _fields_ = tuple((word, ctypes.c_int64) for word in layout.GENERAL_WORDS.offsets)
-    owned: tuple[object, ...]
 
 
 def make_general_function(  # noqa: PLR0913

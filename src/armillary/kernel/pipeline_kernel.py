@@ -20,7 +20,12 @@ from msgspec.structs import replace
 
 from armillary import forks
 from armillary.errors import KernelError
-from armillary.kernel.binding import address_of, make_function, nothing
+from armillary.kernel.binding import (
+    address_of,
+    function_for_tables,
+    make_function,
+    nothing,
+)
 from armillary.kernel.derivatives import Mode
 from armillary.kernel.fallback import STATE, new_state
 from armillary.kernel.kernel import Kernel, kernel_of
@@ -72,7 +77,7 @@ LIKELY_OPERATIONS = 100
 
 
 @final
-class CompiledPipeline(msgspec.Struct, frozen=True):
+class CompiledPipeline(msgspec.Struct, frozen=True, dict=True):
     """Machine code of a pipeline that waits for its tables.
 
     Attributes:
@@ -131,17 +136,16 @@ class CompiledPipeline(msgspec.Struct, frozen=True):
             owned: What must live as long.
             make: Makes the kernel, which answers all other calls.
         """
-        native = self.native
-        if not native.call:
+        if not self.native.call:
             return make()
+        return function_for_tables(self._for_one, address_of(words), owned, make)
+
+    @cached_property
+    def _for_one(self) -> Callable[..., Any]:
+        """Return the entry of single rows, which has no tables yet."""
+        code = self.native
         return make_function(
-            native.call,
-            native.dtype,
-            nothing,
-            native.program.name,
-            (*native.owned, *owned),
-            address_of(words),
-            make,
+            code.call, code.dtype, nothing, code.program.name, code.owned
         )
 
     def bound_by_record(

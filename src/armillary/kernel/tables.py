@@ -165,12 +165,11 @@ class Table(msgspec.Struct, frozen=True):
             UnknownName: There is no such field.
             ShapeError: Shapes do not fit.
         """
-        fields = {field.name: field for field in self.fields}
-        changed = copied(packed)
+        changed, names = copied(packed), [field.name for field in self.fields]
         for name in given:
-            if name not in fields:
-                raise unknown("field", name, fields, owner=f"table '{self.name}'")
-            values = self._values(fields[name], given, sizes)
+            if name not in names:
+                raise unknown("field", name, names, owner=f"table '{self.name}'")
+            values = self._values(self.fields[names.index(name)], given, sizes)
             if len(values) != len(rows):
                 raise ShapeError(
                     f"Field '{name}' of table '{self.name}' has {len(values)} values "
@@ -291,16 +290,18 @@ class Table(msgspec.Struct, frozen=True):
 
     def _values(self, field: Field, given: Mapping[str, Any], sizes: Sizes) -> Array:
         """Return the values of a field, checked."""
+        if field.name in given:
+            array: Array = np.asarray(given[field.name])
+            if (
+                array.size
+                and array.shape[1:] == field.shape
+                and _leads_within(field, array, sizes)
+            ):
+                return array
         title = f"Field '{field.name}' of table '{self.name}'"
         if field.name not in given:
             raise KernelError(f"{title} is missing.")
-        array: Array = np.asarray(given[field.name])
-        if (
-            array.size
-            and array.shape[1:] == field.shape
-            and _leads_within(field, array, sizes)
-        ):
-            return array
+        array = np.asarray(given[field.name])
         # An empty list has no shape within records, and float64 as type.
         if array.size == 0:
             array = np.zeros((len(array), *field.shape), array.dtype)
@@ -349,7 +350,8 @@ def _leads_within(field: Field, array: Array, sizes: Sizes) -> bool:
 
 def copied(packed: Array) -> Array:
     """Return a copy of records; NumPy's own copies them number by number."""
-    return _bytes(packed).copy().view(packed.dtype)
+    # Views check each field, bytes are copied at once.
+    return np.frombuffer(bytearray(packed.tobytes()), packed.dtype)
 
 
 def taken(packed: Array, which: npt.NDArray[np.int64]) -> Array:

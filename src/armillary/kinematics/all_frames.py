@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -58,32 +58,25 @@ def pose(
         UnknownName: A frame does not exist.
         StateError: The state is not one of this cell.
     """
-    bound = bound_state(cell, state)
-    known = kept(bound.tree, "asked poses", dict[tuple[str, str], AskedPose])
+    # Most states are of this cell: nothing needs to be bound, and nothing else is
+    # looked at where a kernel answers already, which belongs to their attachments.
+    is_own = type(state) is State and state.__dict__.get("cell") is cell
+    bound = state if is_own else bound_state(cell, state)
     names, are_texts = (frame, relative_to), type(frame) is type(relative_to) is str
-    asked = known.get(names) if are_texts else None
-    if asked is not None and asked.kernel is not None:
-        return asked.kernel(bound.q)
+    kernels: dict[tuple[str, str], AnyKernel] | None
+    kernels = bound.tree.__dict__.get("pose kernels")
+    kernel = kernels.get(names) if kernels is not None and are_texts else None
+    if kernel is not None:
+        return kernel(bound.q)
     (X,) = poses_in(bound, [cell.frame(frame)], cell.frame(relative_to))
     # Passive joints are those of the state, which a kernel would solve for.
     if are_texts and not bound.passive.size and bound.q.size <= MOST_JOINTS:
-        asked = known.setdefault(names, AskedPose())
-        asked.count += 1
-        if asked.count >= REPEATED:
-            asked.kernel = fk(cell, frame, relative_to=relative_to, state=bound)
+        asked = kept(bound.tree, "asked poses", dict[tuple[str, str], int])
+        asked[names] = count = asked.get(names, 0) + 1
+        if count >= REPEATED:
+            made: dict[Any, AnyKernel] = vars(bound.tree).setdefault("pose kernels", {})
+            made[names] = fk(cell, frame, relative_to=relative_to, state=bound)
     return X.matrix()
-
-
-@final
-class AskedPose:
-    """How often a pose was asked for with some attachments, and what gives it now."""
-
-    __slots__ = ("count", "kernel")
-
-    def __init__(self) -> None:
-        """Begin to count."""
-        self.count = 0
-        self.kernel: AnyKernel | None = None
 
 
 def poses(cell: Workcell, state: State, *, q: npt.ArrayLike | None = None) -> Poses:

@@ -29,6 +29,10 @@ Array = npt.NDArray[np.float64]
 NO_NUMBERS: Final = np.frombuffer(b"", np.float64)
 """The vector without numbers; states know it by its identity."""
 
+_ARRAY: Final = np.ndarray
+_of_bytes: Final = np.frombuffer
+MINUS_ZERO: Final = np.float64(-0.0).tobytes()
+
 
 def numbers_of(values: Any, name: str) -> Array:
     """Return joint positions or rates as states hold them, shape (n,), read-only.
@@ -38,21 +42,22 @@ def numbers_of(values: Any, name: str) -> Array:
     Raises:
         StateError: They are not one vector of finite numbers.
     """
-    array = _ordinary(values)
-    if array is None:
-        try:
-            given = np.asarray(values)
-            if given.dtype.kind not in "fiubO":
-                raise TypeError(f"{given.dtype} is not a type of real numbers")
-            array = given.astype(np.float64) + 0.0  # not -0.0: texts and bytes differ
-        except (TypeError, ValueError, OverflowError) as error:
-            text = f"{name} must be a vector of numbers, not {values!r}."
-            raise StateError(text) from error
-        if array.ndim != 1:
-            raise StateError(f"{name} must be one vector; a state holds no batch.")
-        if not np.isfinite(array).all():
-            numbers = tuple(array.tolist())
-            raise StateError(f"{name} holds a number that is not finite: {numbers}.")
+    ordinary = _ordinary(values)
+    if ordinary is not None:
+        return ordinary
+    try:
+        given = np.asarray(values)
+        if given.dtype.kind not in "fiubO":
+            raise TypeError(f"{given.dtype} is not a type of real numbers")
+        array = given.astype(np.float64) + 0.0  # not -0.0: texts and bytes differ
+    except (TypeError, ValueError, OverflowError) as error:
+        text = f"{name} must be a vector of numbers, not {values!r}."
+        raise StateError(text) from error
+    if array.ndim != 1:
+        raise StateError(f"{name} must be one vector; a state holds no batch.")
+    if not np.isfinite(array).all():
+        numbers = tuple(array.tolist())
+        raise StateError(f"{name} holds a number that is not finite: {numbers}.")
     # An array over bytes cannot be made writeable again; one with its own memory can.
     return np.frombuffer(array.tobytes(), np.float64) if array.size else NO_NUMBERS
 
@@ -68,19 +73,24 @@ def check_rates(rates: Array, positions: Array) -> None:
 
 
 def _ordinary(values: Any) -> Array | None:
-    """Return a vector of finite float64 as it is, without -0.0; None of other things.
+    """Return a vector of ordinary float64 as states hold it; None for other things.
 
-    For a few numbers, Python is quicker than NumPy.
+    For a few numbers, Python is quicker than NumPy. What is checked is a copy, which no
+    other thread writes to.
     """
-    if type(values) is not np.ndarray or values.dtype is not FLOAT64:
+    if type(values) is not _ARRAY or values.dtype is not FLOAT64 or values.ndim != 1:
         return None
-    array: Array = values
-    if array.ndim != 1:
-        return None
+    text = values.tobytes()
+    if not text:
+        return NO_NUMBERS
+    array: Array = _of_bytes(text)  # of float64
     numbers: list[float] = array.tolist()
-    if not all(map(math.isfinite, numbers)):
+    # A sum is finite only where all are: infinities and NaN stay what they are.
+    if not math.isfinite(sum(numbers)):
         return None
-    return array + 0.0 if 0.0 in numbers else array
+    if 0.0 in numbers and MINUS_ZERO in text:
+        return np.frombuffer((array + 0.0).tobytes(), np.float64)
+    return array
 
 
 def finite_numbers(values: Any, count: int) -> Array | None:

@@ -321,9 +321,12 @@ class MovingLinks:
             return tuple(sorted(every.intersection(tree.movable)))
 
         # They depend on the links that bases are attached to.
-        carried = tree.carried_bases
-        attached = carried, tuple([tree.bases[k].frame.link for k in carried])
-        return kept_few(self, "carriers", attached, made)
+        def known() -> tuple[int, ...]:
+            carried = tree.carried_bases
+            attached = carried, tuple([tree.bases[k].frame.link for k in carried])
+            return kept_few(self, "carriers", attached, made)
+
+        return kept(tree.alike or tree, ("carriers", self), known)
 
     def records(self, state: State) -> dict[str, Mapping[str, Any]]:
         """Return the records of the tables in a state of the cell."""

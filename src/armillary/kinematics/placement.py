@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from operator import lt
+from operator import attrgetter, lt
 from typing import Any, Final, cast
 
 import msgspec
@@ -50,7 +50,10 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             StateError: The pose does not hold finite numbers.
         """
         pose = self.pose
-        if not is_rigid(pose):
+        if is_rigid(pose):
+            if 0.0 not in pose.entries:
+                return
+        else:
             try:
                 pose = rigid(pose, quote(self.manipulator))
             except ModelError as error:
@@ -174,9 +177,8 @@ class BaseVelocity(
             msgspec.structs.force_setattr(self, name, tuple(numbers.tolist()))
 
 
-def name_of(thing: Placement | BaseVelocity) -> str:
-    """Return the name of the manipulator that something of a state is about."""
-    return thing.manipulator
+name_of: Final[Callable[[Placement | BaseVelocity], str]] = attrgetter("manipulator")
+"""Returns the name of the manipulator that something of a state is about."""
 
 
 def in_order(things: Iterable[Any], field: str) -> tuple[Any, ...]:

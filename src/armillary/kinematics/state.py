@@ -68,6 +68,10 @@ Array = npt.NDArray[np.float64]
 
 _EMPTY: Final = default(NO_NUMBERS)
 
+_STRUCT: Final[Any] = msgspec.Struct
+_struct_copy: Final = _STRUCT.__copy__
+_store: Final = msgspec.structs.force_setattr
+
 # states: where everything of a cell is at a moment, and what is attached to what
 
 
@@ -113,12 +117,12 @@ class State(
         for name in ("q", "qd", "passive"):
             given: Any = getattr(self, name)
             if given is not NO_NUMBERS:
-                msgspec.structs.force_setattr(self, name, numbers_of(given, name))
-        msgspec.structs.force_setattr(self, "time", _time_of(self.time))
+                _store(self, name, numbers_of(given, name))
+        _store(self, "time", _time_of(self.time))
         check_rates(self.qd, self.q)
         for name in ("placements", "base_velocities"):
             ordered = in_order(getattr(self, name), name)
-            msgspec.structs.force_setattr(self, name, ordered)
+            _store(self, name, ordered)
 
     # the cell
 
@@ -240,24 +244,29 @@ class State(
             StateError: The number of joints changes, a number is not finite, loops
                 cannot be closed, or with `check_limits` one breaks a limit.
         """
-        positions = self.q if q is None else numbers_of(q, "q")
-        if len(positions) != len(self.q):
-            raise StateError(
-                f"q has {len(positions)} numbers; this state has {len(self.q)} joints."
-            )
-        follow: Any = self.passive
-        if passive is not None or follow.size:
+        changed = self._copy()
+        if q is not None:
+            positions = numbers_of(q, "q")
+            if len(positions) != len(self.q):
+                raise StateError(
+                    f"q has {len(positions)} numbers; this state has {len(self.q)} "
+                    "joints."
+                )
+            _store(changed, "q", positions)
+        if passive is not None or self.passive.size:
             with IMPORT_LOCK:
                 from armillary.kinematics.closing.branches import replaced_passive
 
-            before = self.positions.tolist()
-            follow = replaced_passive(self.cell, positions.tolist(), before, passive)
-        rates = self.qd if qd is None else numbers_of(qd, "qd")
-        if follow is not self.passive:
-            follow = numbers_of(follow, "passive")
-        when = self.time if time is None else _time_of(time)
-        check_rates(rates, positions)
-        changed = self._with(q=positions, qd=rates, passive=follow, time=when)
+            before, to = self.positions.tolist(), changed.q.tolist()
+            follow: Any = replaced_passive(self.cell, to, before, passive)
+            if follow is not self.passive:
+                _store(changed, "passive", numbers_of(follow, "passive"))
+        if qd is not None:
+            rates = numbers_of(qd, "qd")
+            check_rates(rates, changed.q)
+            _store(changed, "qd", rates)
+        if time is not None:
+            _store(changed, "time", _time_of(time))
         if check_limits:
             where, rates = changed.positions.tolist(), changed.qd.tolist()
             refuse_violations(self.cell, where, rates)
@@ -356,7 +365,9 @@ class State(
         others = self._velocities_but(name)
         moves = any((*V.linear, *V.angular))
         velocities = (*others, V) if moves else others
-        return self._with(base_velocities=in_order(velocities, "base_velocities"))
+        changed = self._copy()
+        _store(changed, "base_velocities", in_order(velocities, "base_velocities"))
+        return changed
 
     def attach(
         self, part: str, to: str, *, pose: Any = None, replace: bool = False
@@ -522,26 +533,24 @@ class State(
 
     # inside
 
-    def _with(self, **changes: Any) -> Self:
-        """Return the state with other values of fields, such as states hold."""
+    def _copy(self) -> Self:
+        """Return a copy, whose fields its maker may store as states hold them."""
         # A copy is not checked again, as all that it holds has been.
         # (States are their own copies, those of a `Struct` are new.)
-        struct: Any = msgspec.Struct
-        changed: Self = struct.__copy__(self)
-        for name, value in changes.items():
-            msgspec.structs.force_setattr(changed, name, value)
-        if "cell" in self.__dict__:
-            vars(changed)["cell"] = self.__dict__["cell"]
-            if "placements" not in changes:
-                vars(changed)["tree"] = self.tree
-        return changed
+        copy: Self = _struct_copy(self)
+        own = self.__dict__
+        if "cell" in own:
+            known = vars(copy)
+            known["cell"] = own["cell"]
+            known["tree"] = own.get("tree") or self.tree
+        return copy
 
     def _placed(self, *placements: Placement, matrices: Array | None = None) -> Self:
         """Return the state with bases elsewhere; several are free in the world.
 
         matrices: Those of their poses, if they are known.
         """
-        changes: dict[str, Any] = {}
+        changed = self._copy()
         if len(placements) == 1:
             (placement,) = placements
             name = placement.manipulator
@@ -549,12 +558,12 @@ class State(
             behind = k + (self._placement(name) is not None)
             placed = (*self.placements[:k], placement, *self.placements[behind:])
             if placement.on != WORLD:  # what is attached moves as its parent does
-                changes["base_velocities"] = self._velocities_but(name)
+                _store(changed, "base_velocities", self._velocities_but(name))
         else:
             by_name = {each.manipulator: each for each in self.placements}
             by_name.update((each.manipulator, each) for each in placements)
             placed = in_order(by_name.values(), "placements")
-        changed = self._with(placements=placed, **changes)
+        _store(changed, "placements", placed)
         vars(changed)["tree"] = self._attached(self.tree, placements, matrices)
         return changed
 

@@ -121,7 +121,11 @@ class Tree(msgspec.Struct, frozen=True, eq=False, dict=True):
             matrices = before.copy()
             if poses is None:
                 poses = matrices_of([b.frame.pose for b in changes.values()])
-            matrices[[*changes]] = poses
+            if len(changes) == 1:
+                (k,) = changes
+                matrices[k] = poses[0]
+            else:
+                matrices[[*changes]] = poses
             matrices.flags.writeable = False
             vars(moved)["base_matrices"] = matrices
         return moved
