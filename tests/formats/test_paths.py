@@ -235,3 +235,48 @@ def test_whatever_is_asked_the_answer_is_a_file_inside_or_a_refusal(disk, refere
         assert any(real.is_relative_to(root) for root in allowed)
     else:
         assert str(found).isprintable()
+
+
+def test_one_reading_may_keep_where_folders_lead(roots, disk):
+    """Answers are those of references that are followed one by one."""
+    for folder, to in (("mine", "robots/meshes"), ("out", "secret"), ("no", "nowhere")):
+        (disk / "robots" / folder).symlink_to(disk / to)
+    known: dict[str, str] = {}
+    names = ("own.stl", "key.stl", "alias.stl", "base.stl", "loop", "", ".", "..")
+    folders = ("", "meshes/", "mine/", "out/", "no/", "loop/", "escape/", "arm.urdf/")
+    more = ("mine/../", "mine/../meshes/", "escape/../robots/", "out/./", "../robots/")
+    for _ in range(2):
+        for folder in (*folders, *more, f"file://{disk}/robots/mine/"):
+            for name in names:
+                given = f"{folder}{name}"
+                expected = find(roots, given, disk)
+                kept = roots.find(given, base=disk / "robots", place=PLACE, known=known)
+                assert kept == expected, given
+                if isinstance(kept, Path):
+                    assert kept == Path(os.path.realpath(kept))
+
+
+def test_a_link_that_is_changed_between_readings_is_followed_anew(roots, disk):
+    link = disk / "robots/changing"
+    link.symlink_to("meshes")
+    assert isinstance(find(roots, "changing/own.stl", disk), Path)
+    link.unlink()
+    link.symlink_to(disk / "secret")
+    assert refusal(roots, "changing/key.stl", disk).code == "reference-outside"
+
+
+def test_many_references_to_one_folder_follow_it_once(roots, disk, monkeypatch):
+    known: dict[str, str] = {}
+    followed: list[str] = []
+    realpath = os.path.realpath
+
+    def counted(path, **options):
+        followed.append(os.fspath(path))
+        return realpath(path, **options)
+
+    monkeypatch.setattr(os.path, "realpath", counted)
+    for _ in range(30):
+        base, reference = disk / "robots", "package://ur_description/meshes/base.stl"
+        found = roots.find(reference, base=base, place=PLACE, known=known)
+        assert isinstance(found, Path)
+    assert len(followed) <= 3

@@ -140,6 +140,7 @@ class MeshFinder:
         self._roots = roots
         self._report = report
         self._found: dict[tuple[str, str], Path | None] = {}
+        self._folders: dict[str, str] = {}
         self._missing = 0 if roots.packages or roots.folders else URDF_MISSING.most
 
     def look_up(self, file: str, base: str, place: Place) -> Path | None:
@@ -153,7 +154,7 @@ class MeshFinder:
             return self._found[key]
         if self._missing >= URDF_MISSING.most:
             return None
-        found = self._roots.find(file, base=base, place=place)
+        found = self._roots.find(file, base=base, place=place, known=self._folders)
         if not isinstance(found, Diagnostic):
             self._found[key] = found
             return found

@@ -46,7 +46,9 @@ def plain_numbers(text: str, count: int | None) -> tuple[float, ...] | None:
     values = tuple(map(float, text.split()))
     if count is not None and len(values) != count:
         return None
-    return values if all(map(math.isfinite, values)) else None
+    # A sum is finite only where all are; it may be infinite of large ones.
+    are_finite = math.isfinite(sum(values)) or all(map(math.isfinite, values))
+    return values if are_finite else None
 
 
 def read_numbers(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -119,7 +120,12 @@ class Roots:
         return self._folders
 
     def find(
-        self, reference: str, *, base: str | os.PathLike[str], place: Place
+        self,
+        reference: str,
+        *,
+        base: str | os.PathLike[str],
+        place: Place,
+        known: dict[str, str] | None = None,
     ) -> Path | Diagnostic:
         """Return the plain file that a reference names, or why it is not followed.
 
@@ -127,9 +133,13 @@ class Roots:
             `file:///path`, or a relative or absolute path.
         base: The folder of the file that refers.
         place: The location of the reference.
+        known: Where folders lead through symbolic links, which is added to: that of
+            one reading, whose references are often to the same folders.
         """
+        known = {} if known is None else known
         try:
-            return self._follow(reference, Path(os.path.realpath(base)))
+            home = Path(_real_folder(os.fspath(base), known))
+            return self._follow(reference, home, known)
         except FormatError as error:
             return replace(error.diagnostics[0], place=place)
 
@@ -149,7 +159,9 @@ class Roots:
 
     def allowed(self, base: str | os.PathLike[str]) -> tuple[Path, ...]:
         """Return the folders that a file in `base` may refer to."""
-        home = Path(os.path.realpath(base))
+        return self._allowed(Path(os.path.realpath(base)))
+
+    def _allowed(self, home: Path) -> tuple[Path, ...]:
         if home not in self._own:
             self._own[home] = own_folder(home)
         own = self._own[home]
@@ -182,17 +194,17 @@ class Roots:
         except FormatError as error:
             return replace(error.diagnostics[0], place=place)
 
-    def _follow(self, reference: str, home: Path) -> Path:
+    def _follow(self, reference: str, home: Path, known: dict[str, str]) -> Path:
         check_plain(reference)
         scheme = _SCHEME.match(reference)
         name = "" if scheme is None else scheme[1].lower()
         tail = "" if scheme is None else reference[scheme.end() :]
-        allowed = set(self.allowed(home))
+        allowed = [*self._allowed(home)]
         if scheme is None:
             candidates = self._by_path(reference, home)
         elif name in (PACKAGE, MODEL):
             candidates, further = self._in_package(reference, name, tail, home)
-            allowed.update(further)
+            allowed += further
         elif name == "file":
             candidates = [Path(_local_path(reference, tail))]
         elif name in _NETWORK:
@@ -207,7 +219,7 @@ class Roots:
                 f"{quote(reference)} is not followed: {scheme[1]} is an unknown scheme",
                 f"Copy the file and use a path, or one of {', '.join(_SCHEMES)}.",
             )
-        return _first_allowed(reference, candidates, allowed, home)
+        return _first_allowed(reference, candidates, allowed, home, known)
 
     def _by_path(self, reference: str, home: Path) -> list[Path]:
         """Return the files that a path may mean; an absolute one means itself only."""
@@ -252,20 +264,24 @@ class Roots:
 
 
 def _first_allowed(
-    reference: str, candidates: list[Path], allowed: set[Path], home: Path
+    reference: str,
+    candidates: list[Path],
+    allowed: list[Path],
+    home: Path,
+    known: dict[str, str],
 ) -> Path:
     """Return the first candidate that is a plain file inside an allowed root."""
     inside: list[Path] = []
     outside: list[Path] = []
     barred: list[Path] = []
     for candidate in candidates:
-        exists, real = _real(candidate)
-        if not any(real.is_relative_to(root) for root in allowed):
-            (barred if exists else outside).append(real)
+        exists, real = _real(str(candidate), known)
+        if not any(_is_inside(real, root) for root in allowed):
+            (barred if exists else outside).append(Path(real))
         elif exists and os.path.isfile(real):
-            return real
+            return Path(real)
         else:
-            inside.append(real)
+            inside.append(Path(real))
     if inside and not barred:
         raise _missing(reference, inside)
     folder = _shown(_common(home, barred[0])) if barred else "..."
@@ -301,16 +317,36 @@ def _common(home: Path, file: Path) -> Path:
     return file.parent if is_wide else common
 
 
-def _real(path: Path) -> tuple[bool, Path]:
+def _real_folder(folder: str, known: dict[str, str]) -> str:
+    """Return where a folder leads through symbolic links."""
+    real = known.get(folder)
+    if real is None:
+        real = known[folder] = os.path.realpath(folder)
+    return real
+
+
+def _is_inside(real: str, root: Path) -> bool:
+    """Return whether a path is a folder, or inside of it; links are not followed."""
+    folder = str(root)
+    return real == folder or real.startswith(os.path.join(folder, ""))
+
+
+def _real(path: str, known: dict[str, str]) -> tuple[bool, str]:
     """Return whether a path exists, and where it leads through symbolic links.
 
     In a path that does not exist, or with a cycle of links, links may remain, so it
     must not be opened.
     """
+    folder, name = os.path.split(path)
     try:
-        return True, Path(os.path.realpath(path, strict=True))
+        # Where its folder leads, and the file itself, which may be a link, too.
+        if name not in _NO_NAMES:
+            real = os.path.join(_real_folder(folder, known), name)
+            if not stat.S_ISLNK(os.lstat(real).st_mode):
+                return True, real
+        return True, os.path.realpath(path, strict=True)
     except OSError:
-        return False, Path(os.path.realpath(path))
+        return False, os.path.realpath(path)
 
 
 def refusal(code: str, message: str, hint: str) -> FormatError:

@@ -83,8 +83,9 @@ def _keep_in_registers(module: llvm.ModuleRef, target: Target) -> None:
     """Keep variables of the functions of a module in registers."""
     options = llvm.create_pipeline_tuning_options()
     passes = llvm.create_new_module_pass_manager()
-    # Steps of GPUs into their kernel, variables to registers, and empty blocks away; the
-    # tracer has simplified the arithmetic, and more passes take longer than they save.
+    # Steps of GPUs into their kernel, variables to registers, and empty blocks away;
+    # the tracer has simplified the arithmetic, and more passes take longer than they
+    # save.
     passes.add_always_inliner_pass()
     passes.add_sroa_pass()
     passes.add_simplify_cfg_pass()

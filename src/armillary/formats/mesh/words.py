@@ -107,6 +107,8 @@ def split_reference(reference: str) -> tuple[str, str]:
 
     That is a prim of a stage, or a part of another mesh, see `split_part`.
     """
+    if "#" not in reference:
+        return reference, ""
     for at, letter in enumerate(reference):
         ending = os.path.splitext(reference[:at])[1] if letter == "#" else ""
         if ending.lower() in (*STAGES, *PARTED):

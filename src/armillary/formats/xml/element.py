@@ -230,6 +230,8 @@ class Element:
         for name in names:
             if name not in self._asked_children:
                 self._asked_children += (name,)
+        if not self.children:
+            return ()
         return tuple([child for child in self.children if child.name in names])
 
     def only_child(self, name: str, report: Report) -> Element | None:
@@ -303,16 +305,19 @@ def unused(element: Element) -> Iterator[Leftover]:
 
     Declarations of namespaces are left out, and so are children of children.
     """
+    asked = element.asked("attribute")
     for name in element.attributes:
         declares = name == "xmlns" or name.startswith("xmlns:")
-        if not declares and name not in element.asked("attribute"):
+        if name not in asked and not declares:
             yield Leftover("attribute", name, element.place)
+    asked = element.asked("element")
     for child in element.children:
-        if child.name not in element.asked("element"):
+        if child.name not in asked:
             yield Leftover("element", child.name, child.place)
-    text = element.text.strip(WHITE_SPACE)
-    if text and not element.asked_text():
-        yield Leftover("text", text, element.place)
+    if element.text and not element.asked_text():
+        text = element.text.strip(WHITE_SPACE)
+        if text:
+            yield Leftover("text", text, element.place)
 
 
 def report_unused(
@@ -345,8 +350,9 @@ def report_unused(
                 report.unsupported.add(what, leftover.place, Severity.NOTE)
             else:
                 _report(leftover, element, report, unlike, misspelt)
-        children = [child for child in element.children if child.is_read]
-        pending.extend((child, unlike) for child in reversed(children))
+        if element.children:
+            children = [child for child in element.children if child.is_read]
+            pending.extend([(child, unlike) for child in reversed(children)])
 
 
 def _is_foreign(leftover: Leftover, names: Collection[str] | None) -> bool:

@@ -271,8 +271,8 @@ class _Parse:
     def end(self, _name: str) -> None:
         """Close the innermost element and hand it to the one around it."""
         closed = self.open.pop()
-        text = "".join(closed.texts)
-        if closed.children and not text.strip(WHITE_SPACE):
+        text = "".join(closed.texts) if closed.texts else ""
+        if text and closed.children and not text.strip(WHITE_SPACE):
             text = ""
         element = Element(
             closed.name,
