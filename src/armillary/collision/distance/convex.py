@@ -57,7 +57,7 @@ def convex_stages(
     # The depth, then points: B is moved out by the depth, and the search repeated,
     # whose nearest points are where bodies touch then; the point of B follows from that
     # of A.
-    overlap = *depth_stages(columns), stage(_overlap)
+    overlap = depth_stages(columns)
     if not is_full:
         return first, *search, stage(_apart), when(columns.meets, *overlap)
     again = stage(_moved_out, writes=(columns.X, columns.first)), *search
@@ -124,27 +124,15 @@ def _proven(
     return select(lower > rounding, distance if has_distance else lower, at_most)
 
 
-class Overlap(NamedTuple):
-    """The separation of bodies that overlap."""
-
-    value: Number
-    gap: Number
-    normal: Vector
-
-
-def _overlap(depth: Number, axis: Vector, least: Number) -> Overlap:
-    return Overlap(0.0 - depth, depth - least, axis)
-
-
 def _moved_out(
-    X: Matrix, depth: Number, axis: Vector, extent: Number
+    X: Matrix, value: Number, normal: Vector, extent: Number
 ) -> tuple[Matrix, Vector]:
-    """Return the pose of B moved along the axis until it is just free of A."""
+    """Return the pose of B moved along the normal until it is just free of A."""
     # Not exactly by the depth: the search needs a v that is more than rounding, and
-    # begins against the axis, which is near its result.
-    just = by_precision(depth, double=1e-9, single=1e-4) * extent
-    axis = three(axis)
-    return _moved(X, scale(depth + just, axis)), negate(axis)
+    # begins against the normal, which is near its result.
+    just = by_precision(value, double=1e-9, single=1e-4) * extent
+    normal = three(normal)
+    return _moved(X, scale(just - value, normal)), negate(normal)
 
 
 def _moved(X: Matrix, step: Vector3) -> Matrix:
