@@ -15,7 +15,7 @@ __all__ = ["Growth", "Point", "cross", "dot", "layout_of", "less", "unit"]
 Point: TypeAlias = Sequence[Value]
 
 ROW: Final = 4
-"""Numbers of a corner or a plane: a power of two, so that none is in two cache lines."""
+"""Numbers of a corner or a plane, which so are in one cache line."""
 
 
 def layout_of(scalar: Type) -> Struct:

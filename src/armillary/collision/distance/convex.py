@@ -39,30 +39,39 @@ ANOTHER: Final[Vector3] = (0.2673, 0.9134, 0.3071)
 
 
 def convex_stages(
-    columns: PairColumns, *, is_full: bool, has_depth: bool, has_distance: bool
+    columns: PairColumns,
+    *,
+    is_full: bool,
+    has_depth: bool,
+    has_distance: bool,
+    is_limited: bool,
 ) -> tuple[Stage, ...]:
     """Return stages from the pose X of B in A to the separation of their cores.
 
     Without depth the value is 0 unless the bodies are proven to be apart; then without
-    distance it is not above that.
+    distance it is not above that, nor where they are farther apart than a column
+    `wanted` if it is limited.
     """
     stage = columns.stage
-    search = gjk_stages(
-        columns, is_full=is_full, has_distance=has_depth or has_distance
-    )
+    is_exact = (has_depth or has_distance) and not is_limited
+    is_bound = has_depth and is_limited
     first = stage(_first, writes=columns.first)
+    enough = () if is_exact else (_enough(columns, is_limited=is_limited),)
+    search = *enough, *gjk_stages(columns, is_full=is_full, is_exact=is_exact)
     if not has_depth:
-        proven = partial(_proven, has_distance=has_distance)
-        return first, _radii(columns), *search, stage(proven, writes=columns.value)
+        proven = partial(_proven, has_distance=has_distance and is_exact)
+        return first, *search, stage(proven, writes=columns.value)
     # The depth, then points: B is moved out by the depth, and the search repeated,
     # whose nearest points are where bodies touch then; the point of B follows from that
     # of A.
+    apart = stage(_apart_or_bound if is_bound else _apart)
     overlap = depth_stages(columns)
     if not is_full:
-        return first, *search, stage(_apart), when(columns.meets, *overlap)
-    again = stage(_moved_out, writes=(columns.X, columns.first)), *search
+        return first, *search, apart, when(columns.meets, *overlap)
+    exact = gjk_stages(columns, is_full=True)
+    again = stage(_moved_out, writes=(columns.X, columns.first)), *exact
     on_b = stage(_on_b, writes=columns.on_b)
-    return first, *search, stage(_apart), when(columns.meets, *overlap, *again), on_b
+    return first, *search, apart, when(columns.meets, *overlap, *again), on_b
 
 
 def _first(X: Matrix) -> Vector:
@@ -76,16 +85,24 @@ def _first(X: Matrix) -> Vector:
     return choose(dot(aside, aside) > 0.0, aside, ANOTHER)
 
 
-def _radii(columns: PairColumns) -> Program:
-    """Return the program that adds the radii around the cores of two shapes.
+def _enough(columns: PairColumns, *, is_limited: bool) -> Program:
+    """Return the program to the distance of cores from which on a bound will do.
 
-    Cores that are farther apart than that are those of shapes that are apart.
+    That is the sum of the radii around the cores of two shapes: cores that are farther
+    apart are those of shapes that are apart. Of what is wanted it is as much more.
     """
 
-    def enough(X: Matrix, a: Vector = (), b: Vector = ()) -> Number:
+    def radii(a: Vector, b: Vector) -> Number:
         both = zip(columns.shapes, (a, b), strict=True)
         return sum((with_numbers(*shape).rounding for shape in both), 0.0)
 
+    def apart(X: Matrix, a: Vector = (), b: Vector = ()) -> Number:
+        return radii(a, b)
+
+    def wanted(wanted: Number, a: Vector = (), b: Vector = ()) -> Number:
+        return select(wanted < 0.0, 0.0, wanted) + radii(a, b)  # NaN stays NaN
+
+    enough = wanted if is_limited else apart
     return columns.stage(enough, writes=columns.enough, **columns.numbers)
 
 
@@ -111,6 +128,16 @@ def _apart(v: Vector, lower: Number, extent: Number, inside: Number) -> Apart:
     is_unproven = (distance >= 0.0) & (lower <= 0.0)
     is_doubtful = (distance <= rounding) | is_unproven
     return Apart(distance, gap, normal, select(is_doubtful, 1.0, inside))
+
+
+def _apart_or_bound(
+    v: Vector, lower: Number, extent: Number, inside: Number, enough: Number
+) -> Apart:
+    """Return the same, but a bound where that is enough."""
+    apart = _apart(v, lower, extent, inside)
+    is_enough = lower > enough
+    value = select(is_enough, lower, apart.value)
+    return apart._replace(value=value, meets=select(is_enough, 0.0, apart.meets))
 
 
 def _proven(
