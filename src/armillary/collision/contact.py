@@ -59,9 +59,10 @@ def contacts_of(tables: CheckTables, links: Indices, numbers: Array) -> list[Con
     sides, pairs = tables.tested.indices, tables.pairs.pairs
     contacts: list[Contact] = []
     for k in order:
-        row, (i, j) = rows[k], sides[links[k]].tolist()
-        a, b = pairs[int(row[1])].tolist()
-        both = shapes[a].shape.name, shapes[b].shape.name
-        linked = names[i], names[j]
+        row = rows[k]
+        side: list[int] = sides[links[k]].tolist()
+        pair: list[int] = pairs[int(row[1])].tolist()
+        linked = names[side[0]], names[side[1]]
+        both = shapes[pair[0]].shape.name, shapes[pair[1]].shape.name
         contacts.append(Contact(linked, row[0], points[k], normals[k], both))
     return contacts

@@ -115,15 +115,20 @@ class Apart(NamedTuple):
     meets: Number
 
 
-def _apart(v: Vector, lower: Number, extent: Number, inside: Number) -> Apart:
-    """Return |v|, what of it is not proven, and -v / |v|; and whether bodies meet."""
+def _apart(
+    v: Vector, lower: Number, proof: Vector, extent: Number, inside: Number
+) -> Apart:
+    """Return |v|, what of it is not proven, and where; and whether bodies meet."""
     # `inside` is a proof of overlap. Without it bodies are looked at again where |v| is
     # only rounding, or where nothing is proven, as after the last iteration. NaN of v
     # makes neither true: the value is NaN.
     v = three(v)
     distance = norm(v)
-    normal = direction(negate(v), 0.0, (0.0, 0.0, 1.0))
     gap = maximum(distance - maximum(lower, 0.0), 0.0)
+    # Of bodies that nearly touch rounding may leave v aside, but not the best plane.
+    is_aside = (lower > 0.0) & (gap > 1e-6 * distance)
+    towards = choose(is_aside, three(proof), v)
+    normal = direction(negate(towards), 0.0, (0.0, 0.0, 1.0))
     rounding = by_precision(distance, double=1e-9, single=1e-5) * extent
     is_unproven = (distance >= 0.0) & (lower <= 0.0)
     is_doubtful = (distance <= rounding) | is_unproven
@@ -131,10 +136,15 @@ def _apart(v: Vector, lower: Number, extent: Number, inside: Number) -> Apart:
 
 
 def _apart_or_bound(
-    v: Vector, lower: Number, extent: Number, inside: Number, enough: Number
+    v: Vector,
+    lower: Number,
+    proof: Vector,
+    extent: Number,
+    inside: Number,
+    enough: Number,
 ) -> Apart:
     """Return the same, but a bound where that is enough."""
-    apart = _apart(v, lower, extent, inside)
+    apart = _apart(v, lower, proof, extent, inside)
     is_enough = lower > enough
     value = select(is_enough, lower, apart.value)
     return apart._replace(value=value, meets=select(is_enough, 0.0, apart.meets))
