@@ -192,7 +192,7 @@ def finish(key: str) -> None:
 
 
 def _end_with_stdin() -> None:
-    # Not by sys.stdin, whose lock would be held where this process ends: Python aborts.
+    # Not by sys.stdin: a thread with its lock makes Python abort at its end.
     while os.read(0, 1024):
         pass
     os._exit(0)  # also out of LLVM

@@ -65,7 +65,7 @@ class Trial(NamedTuple):
     is_deep: Number
 
 
-class Width(NamedTuple):
+class KnownWidth(NamedTuple):
     """The least width so far."""
 
     depth: Number
@@ -157,11 +157,11 @@ def _trial(
     return Trial(0.0 - lower, axis, along, 1.0 - deep, deep)
 
 
-def _tried(along: Vector, farthest: Vector, depth: Number, axis: Vector) -> Width:
+def _tried(along: Vector, farthest: Vector, depth: Number, axis: Vector) -> KnownWidth:
     width = dot(three(along), three(farthest))
     is_less = width < depth
     nearer = choose(is_less, three(along), three(axis))
-    return Width(select(is_less, width, depth), nearer)
+    return KnownWidth(select(is_less, width, depth), nearer)
 
 
 def _touching(
