@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 
 import armillary as arm
 from armillary.collision import nearest_pairs
-from armillary.shapes import Box, Capsule, ConvexPolyhedron, Primitive, Sphere, distance
+from armillary.shapes import (
+    Box,
+    Capsule,
+    Cone,
+    ConvexPolyhedron,
+    Cylinder,
+    Primitive,
+    Sphere,
+    distance,
+)
 from solids import without_meshes
 from strategies import cells_and_states, laws
 
@@ -137,6 +146,46 @@ def test_contacts_are_those_of_the_nearest_shapes():
         np.testing.assert_allclose(each.points, nearest.points, atol=1e-9)
         np.testing.assert_allclose(each.normal, nearest.normal, atol=1e-9)
         assert not (each.points.flags.writeable or each.normal.flags.writeable)
+
+
+def searched() -> list[list[Primitive]]:
+    """Shapes without closed forms, several at each link."""
+    pole = Cylinder(name="pole", radius=0.06, length=0.3)
+    tip = Cone(name="tip", bottom=0.1, length=0.2, pose=arm.Pose.translation(0, 0.2, 0))
+    points = 0.1 * np.random.default_rng(3).normal(size=(40, 3))
+    hull = ConvexPolyhedron.around(points)
+    aside = ConvexPolyhedron.around(points[::-1] + np.array([0.1, 0.1, 0.2]))
+    rod = Capsule(name="rod", radius=0.04, length=0.3)
+    return [[pole, tip], [hull], [rod, tip], [aside, pole], [tip]]
+
+
+@pytest.mark.parametrize("within", [-0.02, 0.0, 0.03, 0.4])
+def test_contacts_end_where_shapes_are_farther_apart(within: float):
+    cell = scene(*searched())
+    check, links = cell.collision(), cell.manipulators[0].links
+    shapes = {f"m/{link.name}": (link, link.collisions) for link in links}
+    rng, count = np.random.default_rng(5), 0
+    for q in rng.uniform(-0.3, 0.3, (12, 5)):
+        nearest = dict[tuple[str, str], float]()
+        for names in check.pairs:
+            placed = [
+                [(s, cell.fk(name)(q) @ link.primary.matrix()) for s in each]
+                for name, (link, each) in ((n, shapes[n]) for n in names)
+            ]
+            nearest[names] = min(
+                float(distance(s, X, t, Y).value)
+                for s, X in placed[0]
+                for t, Y in placed[1]
+            )
+        found = {each.links: each.distance for each in check.contacts(q, within=within)}
+        assert set(found) == {k for k, value in nearest.items() if value <= within}
+        assert list(found.values()) == sorted(found.values())
+        for name, value in found.items():
+            assert value == pytest.approx(nearest[name], abs=2e-9)
+        expected = [nearest[name] for name in check.pairs]
+        np.testing.assert_allclose(check.distances(q), expected, rtol=0, atol=2e-9)
+        count += len(found)
+    assert count > 3
 
 
 def calls_of(ask: Any) -> int:

@@ -101,3 +101,56 @@ def test_a_corner_leaves_a_cylinder_along_its_radius():
     found = distance(pole, np.eye(4), box, Pose.translation(0.7, 0.7, 0.1))
     assert found.value == pytest.approx(np.sqrt(0.08) - 0.3, abs=1e-15)
     assert found.gap < 1e-7
+
+
+def round_and_flat(s: float) -> list[tuple[Primitive, Primitive]]:
+    """Pairs of shapes without closed forms, s times as large."""
+    corners = s * np.array([(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)])
+    pole = Cylinder(radius=0.2 * s, length=0.8 * s)
+    return [
+        (Cylinder(radius=0.3 * s, length=s), pole),
+        (Box(size=(0.3 * s, 0.4 * s, 0.5 * s)), pole),
+        (Cone(bottom=0.3 * s, length=0.6 * s), Ellipsoid(radii=(0.2 * s, 0.3 * s, s))),
+        (Tetrahedron(corners=corners), Tetrahedron(corners=corners)),
+    ]
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e3])
+@pytest.mark.parametrize("pair", range(4))
+def test_bodies_that_touch(pair: int, scale: float):
+    """Moved along the normal by little more or less than their distance."""
+    a, b = round_and_flat(scale)[pair]
+    size, rng = extent(a) + extent(b), np.random.default_rng(8)
+    X = poses(rng, a, b, 60)
+    found = distance(a, np.eye(4), b, X)
+    for _ in range(3):
+        X[:, :3, 3] -= found.value[:, None] * found.normal
+        found = distance(a, np.eye(4), b, X)
+    signs = rng.choice([-1.0, 0.0, 1.0], len(X))
+    moved = signs * size * 10.0 ** rng.uniform(-15, -7, len(X))
+    X[:, :3, 3] += moved[:, None] * found.normal
+    found = distance(a, np.eye(4), b, X)
+    far = size + np.linalg.norm(X[:, :3, 3], axis=1)
+    wrong, unproven, false_free = judge(a, b, X, found)
+    # Normals of what is apart by little more lose digits where corners meet.
+    touches = np.abs(moved) <= TOLERANCE * far
+    assert not (wrong | (unproven & touches) | false_free).any()
+    assert touches.sum() > 30
+    assert (np.abs(found.value - moved) <= 3.0 * TOLERANCE * far).all()
+    assert (found.gap <= 3.0 * TOLERANCE * far).all()
+    assert np.abs(np.linalg.norm(found.normal, axis=1) - 1.0).max() < 1e-14
+    # Alone, in lanes, and as values only.
+    alone = np.array([distance_kernel(a, b)(x) for x in X])
+    assert (np.abs(alone - found.value) <= 2.0 * TOLERANCE * far).all()
+    assert np.abs(distance_kernel(a, b)(X) - alone).max() <= (TOLERANCE * far).max()
+    # The other way round, and both moved.
+    back = distance(b, X, a, np.eye(4)).value
+    assert (np.abs(back - found.value) <= 2.0 * TOLERANCE * far).all()
+    there = (Pose.translation(0.3 * scale, 0.0, -0.2 * scale) @ turned()).matrix()
+    again = distance(a, there, b, there @ X)
+    assert (np.abs(again.value - found.value) <= 3.0 * TOLERANCE * far).all()
+
+
+def turned() -> Pose:
+    """A rotation by general angles."""
+    return Pose.rotation_z(0.7) @ Pose.rotation_x(1.1)

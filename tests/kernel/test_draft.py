@@ -237,6 +237,22 @@ def test_it_ends_with_the_process_that_started_it(folder: Path):
         assert process.wait(timeout=60) == 0
 
 
+def test_it_ends_without_an_error_while_its_stdin_is_open(folder: Path):
+    """Python aborts where a thread holds the lock of sys.stdin at its end."""
+    path = [os.path.abspath(each) for each in sys.path]
+    code = (
+        f"import sys; sys.path[:] = {path!r}\n"
+        "from armillary.kernel.draft import main; main('absent', to_the_end=False)"
+    )
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, "-I", "-c", code], stdin=pipe, stderr=pipe
+    ) as process:
+        assert process.wait(timeout=60) == 0
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+
+
 def test_a_cache_that_is_read_only(
     program: Program,
     levels: list[int],

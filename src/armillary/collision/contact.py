@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isnan
 from typing import final
 
 import msgspec
@@ -45,23 +46,23 @@ def contacts_of(tables: CheckTables, links: Indices, numbers: Array) -> list[Con
     Args:
         tables: The pairs of a check.
         links: The pairs of links, positions in `tables.tested`, shape (p,).
-        numbers: What `CONTACT` says of each, shape (p, 11).
+        numbers: What `CONTACT` says of each, shape (p, 11); it is made read-only.
     """
-    if len(links) > 1:
-        order = np.argsort(numbers[:, 0], kind="stable")
-        links, numbers = links[order], numbers[order]
-    else:
-        numbers = numbers.copy()
+    if not len(links):
+        return []
     numbers.flags.writeable = False  # and so are parts of it
     points, normals = numbers[:, 2:8].reshape(-1, 2, 3), numbers[:, 8:]
+    rows: list[list[float]] = numbers.tolist()
+    order = sorted(range(len(rows)), key=lambda k: (isnan(rows[k][0]), rows[k][0]))
     # Names of shapes tell those of one link apart.
     names, shapes = tables.tested.links, tables.pairs.shapes
     sides, pairs = tables.tested.indices, tables.pairs.pairs
     contacts: list[Contact] = []
-    for k, (pair, row) in enumerate(zip(links.tolist(), numbers.tolist(), strict=True)):
-        side: list[int] = sides[pair].tolist()
-        shape: list[int] = pairs[int(row[1])].tolist()
+    for k in order:
+        row = rows[k]
+        side: list[int] = sides[links[k]].tolist()
+        pair: list[int] = pairs[int(row[1])].tolist()
         linked = names[side[0]], names[side[1]]
-        both = shapes[shape[0]].shape.name, shapes[shape[1]].shape.name
+        both = shapes[pair[0]].shape.name, shapes[pair[1]].shape.name
         contacts.append(Contact(linked, row[0], points[k], normals[k], both))
     return contacts

@@ -104,7 +104,7 @@ class NearestPairs:
             if not len(links):
                 return links, np.zeros((0, CONTACT))
             numbers = self._measured("contact", *inputs, which=links)
-        near = (~(numbers[:, 0] > within)).nonzero()[0]  # NaN is near
+        (near,) = (~(numbers[:, 0] > within)).nonzero()  # NaN is near
         return near if links is None else links[near], numbers[near]
 
     def slopes(self, Q: Array, X: Array) -> Array:

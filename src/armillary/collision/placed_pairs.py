@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
 from typing import Any, Final, NamedTuple, Self, final
 
@@ -212,14 +212,18 @@ class PlacedPairs(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     def poses(self, Q: Array) -> Array:
         """Return the poses of moving links [m]: (n, joints) -> (n, f, 3, 4)."""
-        return poses_of_links(self.moving, self.state)(Q)
+        return self._poses(Q)
 
     def poses_at(self, q: Array) -> Array:
         """Return the same for one row: (joints,) -> (f, 3, 4)."""
         # A compiled kernel takes one row without detours.
         if self.moving.is_compiled and self.moving.count > 1:
-            return poses_of_links(self.moving, self.state)(q)
+            return self._poses(q)
         return self.poses(q[np.newaxis])[0]
+
+    @cached_property
+    def _poses(self) -> Callable[[Array], Array]:
+        return poses_of_links(self.moving, self.state)
 
     @cached_property
     def extent(self) -> float:

@@ -1,11 +1,11 @@
 """Long code twice: quickly, for the first answer, and well, by a process beside.
 
 LLVM's time is spent on register allocation and scheduling. Without these, long code is
-there in a fifth of the time and takes 1.2 to 1.6 times as long: a draft. The cache
-keeps it with the text that it is made of. Whoever loads a draft starts a process that
-makes the code proper, stores it under the same key and removes the draft; then calls in
-this process lead to it, too. Both give the same bits: what is rounded is decided in
-the text (`contraction.py`), and LLVM may not change it.
+there in a fifth of the time and takes 1.2 to 4 times as long: a draft. The cache keeps
+it with the text that it is made of. Whoever loads a draft starts a process that makes
+the code proper, stores it under the same key and removes the draft; then calls in this
+process lead to it, too. Both give the same bits: what is rounded is decided in the text
+(`contraction.py`), and LLVM may not change it.
 
 That process ends with the one that started it, if that has made the draft. A process
 that found it in the cache follows one that was too short; what that starts goes on to
@@ -51,7 +51,7 @@ __all__ = [
 ]
 
 LONG: Final = 10_000
-"""Lines of IR, for which LLVM takes half a second."""
+"""Lines of IR, half a second of LLVM: a draft saves what its process costs."""
 
 NICENESS: Final = 10
 LOCK: Final = "background.lock"
@@ -192,7 +192,9 @@ def finish(key: str) -> None:
 
 
 def _end_with_stdin() -> None:
-    sys.stdin.buffer.read()
+    # Not by sys.stdin: a thread with its lock makes Python abort at its end.
+    while os.read(0, 1024):
+        pass
     os._exit(0)  # also out of LLVM
 
 

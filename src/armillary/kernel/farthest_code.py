@@ -92,31 +92,41 @@ class PointRecords:
         f, scalar, places = self.f, direction[0].type, self.points
         wide = scalar.wide(places)
         along = [number.splat(places) for number in direction]
-        # Of each place in a record the best one so far, and the record that it is in.
-        best, found = f.variable(wide, -math.inf), f.variable(wide.integer, 0)
-        with f.loop(self.count) as k:
-            record = self._record(k)
-            xyz = [
-                f.load(wide, self._place(record, scalar, axis), align=scalar.bytes)
-                for axis in range(3)
-            ]
-            height = _height(xyz, along)
-            is_better = height > best.get()  # false of NaN
-            number = k if scalar.bits == 64 else k.to(scalar.integer, "trunc")
-            found.set(is_better.select(number.splat(places), found.get()))
-            best.set(is_better.select(height, best.get()))
-        heights, numbers = best.get(), found.get()
-        known = [
-            [heights.lane(k), numbers.lane(k), f.constant(I64, k)]
-            for k in range(places)
+        # Of each place in a record the best one so far, and where its record begins: of
+        # even records and of odd ones, so that comparisons do not wait for each other.
+        # The last record is compared twice where their number is odd.
+        sides = [
+            (f.variable(wide, -math.inf), f.variable(wide.integer, 0)) for _ in range(2)
         ]
-        _, number, place = _tournament(known, _farther_or_before)
-        number = number if scalar.bits == 64 else number.to(I64, "zext")
-        record = self._record(number)
-        return [
-            f.load(scalar, self._place(record, scalar, axis), place)
-            for axis in range(3)
-        ]
+        with f.loop(self.count, step=2) as first:
+            following = first + 1
+            is_there = following < self.count
+            both = first, is_there.select(following, first)
+            for (best, found), k in zip(sides, both, strict=True):
+                record = self._record(k)
+                xyz = [
+                    f.load(wide, self._place(record, scalar, axis), align=scalar.bytes)
+                    for axis in range(3)
+                ]
+                height = _height(xyz, along)
+                is_better = height > best.get()  # false of NaN
+                begin = k * self.layout.bytes
+                if scalar.bits != 64:
+                    begin = begin.to(scalar.integer, "trunc")
+                found.set(is_better.select(begin.splat(places), found.get()))
+                best.set(is_better.select(height, best.get()))
+        of_even, of_odd = ([each.get() for each in side] for side in sides)
+        heights, begins = _farther_or_before(of_even, of_odd)
+        # The first of the points that are as far as the farthest one.
+        steps = (f"{scalar.integer.text} {k * scalar.bytes}" for k in range(places))
+        at = begins + Value(f, f"<{', '.join(steps)}>", wide.integer)
+        is_farthest = heights.equals(_across_lanes(heights, _greater).splat(places))
+        behind = (1 << (scalar.bits - 1)) - 1
+        start = _across_lanes(is_farthest.select(at, behind), _less)
+        if scalar.bits != 64:
+            start = start.to(I64, "zext")
+        point = f.address(self.records, start)
+        return [f.load(scalar, self._place(point, scalar, axis)) for axis in range(3)]
 
     def _record(self, number: Value) -> Value:
         return self.f.address(self.records, number * self.layout.bytes)
@@ -145,6 +155,23 @@ def _tournament(known: list[T], best: Callable[[T, T], T]) -> T:
 def _farther(a: list[Value], b: list[Value]) -> list[Value]:
     is_farther = b[0] > a[0]
     return [is_farther.select(y, x) for x, y in zip(a, b, strict=True)]
+
+
+def _across_lanes(value: Value, best: Callable[[Value, Value], Value]) -> Value:
+    """Return the best number of a vector: halves, which may overlap, are compared."""
+    while (lanes := value.type.lanes) > 2:
+        half = -(-lanes // 2)
+        both = range(half), range(lanes - half, lanes)
+        value = best(*(value.shuffled(value, some) for some in both))
+    return best(value.lane(0), value.lane(lanes - 1))
+
+
+def _greater(a: Value, b: Value) -> Value:
+    return (b > a).select(b, a)
+
+
+def _less(a: Value, b: Value) -> Value:
+    return (b < a).select(b, a)
 
 
 def _farther_or_before(a: list[Value], b: list[Value]) -> list[Value]:

@@ -187,8 +187,8 @@ def _advance(scalar: Type) -> FunctionBuilder:
     g = Growth(f, scalar)
     count, memory = f["count"], f["memory"]
     with f.loop(count) as k:
-        normal = g.vector("direction", k, ROOM)
-        width = dot(normal, g.vector("point", k, ROOM))
+        normal = g.vector("direction", k)
+        width = dot(normal, g.vector("point", k))
         with f.when(width < g.get("depth")):
             g.put(width, "depth")
             for axis, value in enumerate(normal):
@@ -206,12 +206,12 @@ def _advance(scalar: Type) -> FunctionBuilder:
     with f.otherwise():
         outside = g.get("outside")
         with f.loop(count) as k:
-            face, point = g.get("face", k), g.vector("point", k, ROOM)
+            face, point = g.get("face", k), g.vector("point", k)
             # Insertions of other points may have removed it, and used its place.
-            height = g.get("height", face)
+            height = g.height(face)
             is_there = g.get("key", face).equals(math.inf) & (height < math.inf)
             with f.when(is_there):
-                width = dot(g.vector("normal", face, FACES), point)
+                width = dot(g.vector("plane", face), point)
                 may_be_less = height < g.enough()
                 is_outside = width - height > outside
                 with f.when(may_be_less & is_outside):
@@ -231,7 +231,7 @@ def _end_unless_inserted(g: Growth, status: Value) -> None:
     with f.when(status.equals(FULL)):
         # All faces that are left bound the width, those that were chosen, too.
         with f.loop(f["count"]) as k:
-            g.lower(g.get("height", g.get("face", k)), "least")
+            g.lower(g.height(g.get("face", k)), "least")
         with f.loop(g.get("faces")) as face:
             g.lower(g.get("key", face), "least")
         # Many widths are about as small: only a closer look finds the least one.
@@ -300,13 +300,13 @@ def _choose(g: Growth) -> Value:
         k = chosen.get()
         g.put(math.inf, "key", face)
         g.put(face, "face", k)
-        g.put_vector(g.vector("normal", face, FACES), "direction", k, ROOM)
+        g.put_vector(g.vector("plane", face), "direction", k)
         chosen.set(k + 1)
     # Lanes without a face look where the first one does.
     with f.when(chosen.get() > 0):
         zero = f.constant(I64, 0)
         with f.loop(TOGETHER, chosen.get()) as k:
-            g.put_vector(g.vector("direction", zero, ROOM), "direction", k, ROOM)
+            g.put_vector(g.vector("direction", zero), "direction", k)
     return chosen.get()
 
 

@@ -52,7 +52,7 @@ def insert_function(scalar: Type) -> FunctionBuilder:
             faces = g.get("faces")
             g.put(faces, "place", k)
             g.put(faces + 1, "faces")
-    g.put_vector(point, "corner", corner, POINTS)
+    g.put_vector(point, "corner", corner)
     g.put(corner + 1, "count")
     is_whole = _close(g, sides, corner)
     f.ret(is_whole.select(f.constant(I64, 0), UNPROVEN))
@@ -65,8 +65,8 @@ def _look(g: Growth, point: Point) -> tuple[Value, Value]:
     # From the first one on through their sides.
     seen, sides = f.variable(I64, 1), f.variable(I64, 0)
     g.put(f["face"], "seen", 0)
-    for field in ("height", "key"):
-        g.put(math.inf, field, f["face"])
+    g.put_height(math.inf, f["face"])
+    g.put(math.inf, "key", f["face"])
     looked = f.variable(I64, 0)
     with f.forever() as through:
         through.leave(looked.get() >= seen.get())
@@ -74,14 +74,14 @@ def _look(g: Growth, point: Point) -> tuple[Value, Value]:
         looked.set(looked.get() + 1)
         for k in range(3):
             other = g.get("beside", face * 3 + k)
-            height = g.get("height", other)
+            height = g.height(other)
             is_new = height < math.inf  # else it is one of those that are seen
-            above = dot(g.vector("normal", other, FACES), point) - height
+            above = dot(g.vector("plane", other), point) - height
             with f.when(is_new & (above > outside)):
                 g.put(other, "seen", seen.get())
                 seen.set(seen.get() + 1)
-                for field in ("height", "key"):
-                    g.put(math.inf, field, other)
+                g.put_height(math.inf, other)
+                g.put(math.inf, "key", other)
             with f.otherwise(), f.when(is_new):
                 n = sides.get()
                 begin = g.get("corners", face * 3 + k)
@@ -100,7 +100,7 @@ def _close(g: Growth, n: Value, corner: Value) -> Value:
     with f.loop(n) as k:
         begin, end, behind = (g.get(name, k) for name in ("begins", "ends", "behind"))
         place = g.get("place", k)
-        beside = g.vector("normal", behind, FACES)
+        beside = g.vector("plane", behind)
         _set_plane(g, place, (begin, end, corner), beside)
         g.put(behind, "beside", place * 3)
         # The side that begins where this one ends; sides are one loop around.
@@ -144,12 +144,12 @@ def start_function(scalar: Type) -> FunctionBuilder:
     # Points of all tries are corners so far.
     with f.loop(f["count"]) as k:
         n = g.get("count")
-        g.put_vector(g.vector("point", k, ROOM), "corner", n, POINTS)
+        g.put_vector(g.vector("point", k), "corner", n)
         g.put(n + 1, "count")
     total = g.get("count")
 
     def corner(k: Value) -> list[Value]:
-        return g.vector("corner", k, POINTS)
+        return g.vector("corner", k)
 
     def farthest(measure: Callable[[Point], Value]) -> tuple[Value, Value]:
         """Return the point of the largest measure, and that."""
@@ -189,8 +189,8 @@ def start_function(scalar: Type) -> FunctionBuilder:
         # Across what is known, on both sides.
         way = unit(across)
         with f.loop(ROOM, step=2) as k:
-            g.put_vector(way, "direction", k, ROOM)
-            g.put_vector([-each for each in way], "direction", k + 1, ROOM)
+            g.put_vector(way, "direction", k)
+            g.put_vector([-each for each in way], "direction", k + 1)
         f.ret(f.constant(I64, 2))
     # Seen from outside, corners are counterclockwise: the fourth is behind the first
     # three.
@@ -212,16 +212,16 @@ def _across(side: Point) -> list[Value]:
 def _put_tetrahedron(g: Growth, chosen: Sequence[Value], total: Value) -> None:
     """Make four of some points corners; the others are kept apart."""
     f, scalar = g.f, g.scalar
-    points = [g.vector("corner", k, POINTS) for k in chosen]
+    points = [g.vector("corner", k) for k in chosen]
     with f.loop(total) as k:
         is_used = f.constant(I1, 0)
         for other in chosen:
             is_used = is_used | other.equals(k)
-        x, *rest = g.vector("corner", k, POINTS)
+        x, *rest = g.vector("corner", k)
         x = is_used.select(f.constant(scalar, math.nan), x)
-        g.put_vector([x, *rest], "point", k, ROOM)
+        g.put_vector([x, *rest], "point", k)
     for k, point in enumerate(points):
-        g.put_vector(point, "corner", f.constant(I64, k), POINTS)
+        g.put_vector(point, "corner", f.constant(I64, k))
     g.put(4, "count")
     g.put(4, "faces")
     for axis, (x, *others) in enumerate(zip(*points, strict=True)):
@@ -240,13 +240,13 @@ def _insert_others(g: Growth, total: Value) -> Value:
     f, scalar, outside = g.f, g.scalar, g.get("outside")
     status = f.variable(I64, 0)
     with f.loop(total) as k:
-        point = g.vector("point", k, ROOM)
+        point = g.vector("point", k)
         above, face = f.variable(scalar, 0.0), f.variable(I64, -1)
         above.set(outside)
         face.set(-1)
         with f.loop(g.get("faces")) as each:
-            height = g.get("height", each)
-            value = dot(g.vector("normal", each, FACES), point) - height
+            height = g.height(each)
+            value = dot(g.vector("plane", each), point) - height
             with f.when(value > above.get()):
                 above.set(value)
                 face.set(each)
@@ -260,7 +260,7 @@ def _set_plane(
     g: Growth, face: Value, corners: Sequence[Value], beside: Point | None = None
 ) -> None:
     """Write a face with its plane, whose normal may be that of one beside it."""
-    points = [g.vector("corner", corner, POINTS) for corner in corners]
+    points = [g.vector("corner", corner) for corner in corners]
     normal = cross(less(points[1], points[0]), less(points[2], points[0]))
     scaled = 1.0 / dot(normal, normal).sqrt()
     unit = [each * scaled for each in normal]
@@ -274,8 +274,8 @@ def _set_plane(
     for point in points[1:]:
         other = dot(unit, point)
         height = (other < height).select(other, height)
-    g.put_vector(unit, "normal", face, FACES)
-    g.put(height, "height", face)
+    g.put_vector(unit, "plane", face)
+    g.put_height(height, face)
     is_near = dot(unit, [g.get("middle", k) for k in range(3)]) > g.get("cosine")
     g.put(is_near.select(height, math.inf), "key", face)
     for k, corner in enumerate(corners):

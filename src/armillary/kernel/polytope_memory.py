@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from armillary.kernel.builder import FunctionBuilder, Operand, Value
 from armillary.kernel.machine_type import I16, I64, Type
@@ -13,6 +13,9 @@ from armillary.kernel.polytope import FACES, POINTS, ROOM, margins
 __all__ = ["Growth", "Point", "cross", "dot", "layout_of", "less", "unit"]
 
 Point: TypeAlias = Sequence[Value]
+
+ROW: Final = 4
+"""Numbers of a corner or a plane, which so are in one cache line."""
 
 
 def layout_of(scalar: Type) -> Struct:
@@ -25,9 +28,10 @@ def layout_of(scalar: Type) -> Struct:
         face=(I64, ROOM),  # that each direction is across
         # The polytope. Faces that are gone have an infinite height; the key of one
         # that is to be looked at is its height, of others it is infinite.
-        corner=(scalar, 3 * POINTS),
-        normal=(scalar, 3 * FACES),
-        height=(scalar, FACES),
+        # What belongs to one is together: of arrays for each coordinate, of a power of
+        # two, all places would differ by 4 KiB, and a load would wait for each store.
+        corner=(scalar, ROW * POINTS),
+        plane=(scalar, ROW * FACES),  # its normal, and its height
         key=(scalar, FACES),
         corners=(I16, 3 * FACES),  # of faces, counterclockwise from outside
         beside=(I16, 3 * FACES),  # the face across the side that begins at a corner
@@ -80,16 +84,22 @@ class Growth:
             value = value.to(I16, "trunc")
         self.layout.store(value, self.memory, field, index)
 
-    def vector(self, field: str, index: Value, size: int) -> list[Value]:
-        """Return a vector of a field that has `size` numbers for each coordinate."""
-        return [self.get(field, index + axis * size) for axis in range(3)]
+    def vector(self, field: str, index: Value) -> list[Value]:
+        """Return a point, a direction, or the normal of a plane."""
+        return [self.get(field, place) for place in _places(field, index)]
 
-    def put_vector(
-        self, vector: Sequence[Operand], field: str, index: Value, size: int
-    ) -> None:
-        """Write a vector."""
-        for axis, value in enumerate(vector):
-            self.put(value, field, index + axis * size)
+    def put_vector(self, vector: Sequence[Operand], field: str, index: Value) -> None:
+        """Write one."""
+        for value, place in zip(vector, _places(field, index), strict=True):
+            self.put(value, field, place)
+
+    def height(self, face: Value) -> Value:
+        """Return the height of a face."""
+        return self.get("plane", face * ROW + 3)
+
+    def put_height(self, value: Operand, face: Value) -> None:
+        """Write the height of a face."""
+        self.put(value, "plane", face * ROW + 3)
 
     def enough(self) -> Value:
         """Return the height from which on faces need not be looked at."""
@@ -104,6 +114,13 @@ class Growth:
         """Take a smaller number."""
         old = self.get(field)
         self.put((value < old).select(value, old), field)
+
+
+def _places(field: str, index: Value) -> list[Value]:
+    """Return where the coordinates of a vector are."""
+    if field in ("direction", "point"):  # which stages read and write in lanes
+        return [index + axis * ROOM for axis in range(3)]
+    return [index * ROW + axis for axis in range(3)]
 
 
 def unit(a: Point) -> list[Value]:

@@ -108,6 +108,8 @@ class PairColumns(Columns):
     meets = Column("above 0 where bodies may overlap, so that a depth is needed")
 
     # The search for the depth (`depth.py`).
+    is_shallow = Column("above 0 where they may overlap by rounding only")
+    is_deep = Column("above 0 where they overlap by more than rounding")
     along = Column("direction in which A - B is searched", 3)
     against = Column("the opposite direction", 3)
     farthest = Column("farthest point of A - B in that direction", 3, unit="m")

@@ -39,30 +39,39 @@ ANOTHER: Final[Vector3] = (0.2673, 0.9134, 0.3071)
 
 
 def convex_stages(
-    columns: PairColumns, *, is_full: bool, has_depth: bool, has_distance: bool
+    columns: PairColumns,
+    *,
+    is_full: bool,
+    has_depth: bool,
+    has_distance: bool,
+    is_limited: bool,
 ) -> tuple[Stage, ...]:
     """Return stages from the pose X of B in A to the separation of their cores.
 
     Without depth the value is 0 unless the bodies are proven to be apart; then without
-    distance it is not above that.
+    distance it is not above that, nor where they are farther apart than a column
+    `wanted` if it is limited.
     """
     stage = columns.stage
-    search = gjk_stages(
-        columns, is_full=is_full, has_distance=has_depth or has_distance
-    )
+    is_exact = (has_depth or has_distance) and not is_limited
+    is_bound = has_depth and is_limited
     first = stage(_first, writes=columns.first)
+    enough = () if is_exact else (_enough(columns, is_limited=is_limited),)
+    search = *enough, *gjk_stages(columns, is_full=is_full, is_exact=is_exact)
     if not has_depth:
-        proven = partial(_proven, has_distance=has_distance)
-        return first, _radii(columns), *search, stage(proven, writes=columns.value)
+        proven = partial(_proven, has_distance=has_distance and is_exact)
+        return first, *search, stage(proven, writes=columns.value)
     # The depth, then points: B is moved out by the depth, and the search repeated,
     # whose nearest points are where bodies touch then; the point of B follows from that
     # of A.
-    overlap = *depth_stages(columns), stage(_overlap)
+    apart = stage(_apart_or_bound if is_bound else _apart)
+    overlap = depth_stages(columns)
     if not is_full:
-        return first, *search, stage(_apart), when(columns.meets, *overlap)
-    again = stage(_moved_out, writes=(columns.X, columns.first)), *search
+        return first, *search, apart, when(columns.meets, *overlap)
+    exact = gjk_stages(columns, is_full=True)
+    again = stage(_moved_out, writes=(columns.X, columns.first)), *exact
     on_b = stage(_on_b, writes=columns.on_b)
-    return first, *search, stage(_apart), when(columns.meets, *overlap, *again), on_b
+    return first, *search, apart, when(columns.meets, *overlap, *again), on_b
 
 
 def _first(X: Matrix) -> Vector:
@@ -76,16 +85,24 @@ def _first(X: Matrix) -> Vector:
     return choose(dot(aside, aside) > 0.0, aside, ANOTHER)
 
 
-def _radii(columns: PairColumns) -> Program:
-    """Return the program that adds the radii around the cores of two shapes.
+def _enough(columns: PairColumns, *, is_limited: bool) -> Program:
+    """Return the program to the distance of cores from which on a bound will do.
 
-    Cores that are farther apart than that are those of shapes that are apart.
+    That is the sum of the radii around the cores of two shapes: cores that are farther
+    apart are those of shapes that are apart. Of what is wanted it is as much more.
     """
 
-    def enough(X: Matrix, a: Vector = (), b: Vector = ()) -> Number:
+    def radii(a: Vector, b: Vector) -> Number:
         both = zip(columns.shapes, (a, b), strict=True)
         return sum((with_numbers(*shape).rounding for shape in both), 0.0)
 
+    def apart(X: Matrix, a: Vector = (), b: Vector = ()) -> Number:
+        return radii(a, b)
+
+    def wanted(wanted: Number, a: Vector = (), b: Vector = ()) -> Number:
+        return select(wanted < 0.0, 0.0, wanted) + radii(a, b)  # NaN stays NaN
+
+    enough = wanted if is_limited else apart
     return columns.stage(enough, writes=columns.enough, **columns.numbers)
 
 
@@ -98,19 +115,39 @@ class Apart(NamedTuple):
     meets: Number
 
 
-def _apart(v: Vector, lower: Number, extent: Number, inside: Number) -> Apart:
-    """Return |v|, what of it is not proven, and -v / |v|; and whether bodies meet."""
+def _apart(
+    v: Vector, lower: Number, proof: Vector, extent: Number, inside: Number
+) -> Apart:
+    """Return |v|, what of it is not proven, and where; and whether bodies meet."""
     # `inside` is a proof of overlap. Without it bodies are looked at again where |v| is
     # only rounding, or where nothing is proven, as after the last iteration. NaN of v
     # makes neither true: the value is NaN.
     v = three(v)
     distance = norm(v)
-    normal = direction(negate(v), 0.0, (0.0, 0.0, 1.0))
     gap = maximum(distance - maximum(lower, 0.0), 0.0)
+    # Of bodies that nearly touch rounding may leave v aside, but not the best plane.
+    is_aside = (lower > 0.0) & (gap > 1e-6 * distance)
+    towards = choose(is_aside, three(proof), v)
+    normal = direction(negate(towards), 0.0, (0.0, 0.0, 1.0))
     rounding = by_precision(distance, double=1e-9, single=1e-5) * extent
     is_unproven = (distance >= 0.0) & (lower <= 0.0)
     is_doubtful = (distance <= rounding) | is_unproven
     return Apart(distance, gap, normal, select(is_doubtful, 1.0, inside))
+
+
+def _apart_or_bound(
+    v: Vector,
+    lower: Number,
+    proof: Vector,
+    extent: Number,
+    inside: Number,
+    enough: Number,
+) -> Apart:
+    """Return the same, but a bound where that is enough."""
+    apart = _apart(v, lower, proof, extent, inside)
+    is_enough = lower > enough
+    value = select(is_enough, lower, apart.value)
+    return apart._replace(value=value, meets=select(is_enough, 0.0, apart.meets))
 
 
 def _proven(
@@ -124,27 +161,15 @@ def _proven(
     return select(lower > rounding, distance if has_distance else lower, at_most)
 
 
-class Overlap(NamedTuple):
-    """The separation of bodies that overlap."""
-
-    value: Number
-    gap: Number
-    normal: Vector
-
-
-def _overlap(depth: Number, axis: Vector, least: Number) -> Overlap:
-    return Overlap(0.0 - depth, depth - least, axis)
-
-
 def _moved_out(
-    X: Matrix, depth: Number, axis: Vector, extent: Number
+    X: Matrix, value: Number, normal: Vector, extent: Number
 ) -> tuple[Matrix, Vector]:
-    """Return the pose of B moved along the axis until it is just free of A."""
+    """Return the pose of B moved along the normal until it is just free of A."""
     # Not exactly by the depth: the search needs a v that is more than rounding, and
-    # begins against the axis, which is near its result.
-    just = by_precision(depth, double=1e-9, single=1e-4) * extent
-    axis = three(axis)
-    return _moved(X, scale(depth + just, axis)), negate(axis)
+    # begins against the normal, which is near its result.
+    just = by_precision(value, double=1e-9, single=1e-4) * extent
+    normal = three(normal)
+    return _moved(X, scale(just - value, normal)), negate(normal)
 
 
 def _moved(X: Matrix, step: Vector3) -> Matrix:

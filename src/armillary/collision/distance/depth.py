@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from armillary.collision.distance.columns import PairColumns
 from armillary.collision.distance.gjk import aimed, difference
-from armillary.collision.distance.separation import direction
+from armillary.collision.distance.separation import choose, direction
 from armillary.collision.distance.stationary import (
     NEWTON_RECORDS,
     NEWTON_TABLE,
@@ -26,8 +26,20 @@ from armillary.collision.distance.stationary import (
 from armillary.collision.distance.support import supports
 from armillary.kernel.columns import least_width, when
 from armillary.kernel.stages import Stage
-from armillary.spatial.vector import Matrix, Number, Vector, Vector3, negate, three
-from armillary.trace.functions import by_precision, minimum
+from armillary.spatial.vector import (
+    Matrix,
+    Number,
+    Vector,
+    Vector3,
+    cross,
+    dot,
+    negate,
+    norm,
+    scale,
+    subtract,
+    three,
+)
+from armillary.trace.functions import by_precision, maximum, minimum, select
 
 __all__ = ["RECORDS", "TABLES", "depth_stages"]
 
@@ -43,32 +55,61 @@ RECORDS: Final[Mapping[str, Mapping[str, Sequence[Any]]]] = {
 """What is in those tables."""
 
 
-class NoDepth(NamedTuple):
-    """What there is before the first direction."""
+class Trial(NamedTuple):
+    """A width that is known, where it is, and where another one may be less."""
+
+    depth: Number
+    axis: Vector
+    along: Vector
+    is_shallow: Number
+    is_deep: Number
+
+
+class KnownWidth(NamedTuple):
+    """The least width so far."""
 
     depth: Number
     axis: Vector
 
 
+class Touching(NamedTuple):
+    """The separation of bodies that hardly overlap, and whether they do by more."""
+
+    value: Number
+    gap: Number
+    normal: Vector
+    is_deep: Number
+
+
+class Overlap(NamedTuple):
+    """The separation of bodies that overlap."""
+
+    value: Number
+    gap: Number
+    normal: Vector
+
+
 def depth_stages(columns: PairColumns) -> tuple[Stage, ...]:
-    """Return stages from what `gjk_stages` left to `depth`, `axis` and `least`.
+    """Return stages from what `gjk_stages` left to `value`, `gap` and `normal`.
 
     A depth below 0 is minus the distance of bodies that hardly touch.
     """
     stage = columns.stage
-    search = least_width(
-        columns.along,
+    farthest = *supports(columns), stage(_reached, writes=columns.farthest)
+    reach = (
         stage(_opposite, writes=columns.against),
         *aimed(columns, columns.against),
-        *supports(columns),
-        stage(_reached, writes=columns.farthest),
+        *farthest,
+    )
+    search = least_width(
+        columns.along,
+        *reach,
         point=columns.farthest,
         extent=columns.extent,
         depth=columns.depth,
         axis=columns.axis,
         least=columns.least,
     )
-    begin, proven = stage(_begin), stage(_proven, writes=columns.least)
     newton = newton_stages(columns)
     # The search ends next to the least width, unless many are about as small.
     further = (
@@ -76,12 +117,69 @@ def depth_stages(columns: PairColumns) -> tuple[Stage, ...]:
         if newton
         else ()
     )
-    return begin, *face_stage(columns), search, *newton, *further, proven
+    proven = stage(_proven, writes=columns.least)
+    last = *aimed(columns, columns.v), *farthest, stage(_trial), *face_stage(columns)
+    shallow = *reach, stage(_tried), *newton, stage(_touching)
+    deep = search, *newton, *further, proven, stage(_overlap)
+    return *last, when(columns.is_shallow, *shallow), when(columns.is_deep, *deep)
 
 
-def _begin(last: Vector) -> NoDepth:
-    # The last v that was not 0 points out of A - B where the origin is not deep.
-    return NoDepth(math.inf, direction(negate(three(last)), 0.0, ANY))
+def _trial(
+    farthest: Vector,
+    simplex: Matrix,
+    lower: Number,
+    proof: Vector,
+    extent: Number,
+    inside: Number,
+) -> Trial:
+    """Return the width that bounds the distance, and the nearest face of a simplex.
+
+    Where that is a face of A - B, as of bodies that touch, no width is less.
+
+    farthest: The last point that was found, which with three has the origin inside.
+    """
+    corners = [three(farthest), *map(three, simplex)]
+    axis = direction(negate(three(proof)), 0.0, ANY)
+    along, least = axis, math.inf
+    for k in range(4):
+        p, q, r, opposite = (corners[(k + n) % 4] for n in range(4))
+        normal = cross(subtract(q, p), subtract(r, p))
+        # Seen from outside, the fourth corner is behind the face.
+        is_turned = dot(normal, subtract(opposite, p)) > 0.0
+        normal = choose(is_turned, negate(normal), normal)
+        scaled = 1.0 / norm(normal)
+        height = scaled * dot(normal, p)
+        is_lower = height < least  # false of NaN, where there is no such corner
+        along = choose(is_lower, scale(scaled, normal), along)
+        least = select(is_lower, height, least)
+    # The simplex is inside of A - B: no width is less than the height of its faces.
+    deep = select((inside > 0.0) & (least > _touch(extent)), 1.0, 0.0)
+    return Trial(0.0 - lower, axis, along, 1.0 - deep, deep)
+
+
+def _tried(along: Vector, farthest: Vector, depth: Number, axis: Vector) -> KnownWidth:
+    width = dot(three(along), three(farthest))
+    is_less = width < depth
+    nearer = choose(is_less, three(along), three(axis))
+    return KnownWidth(select(is_less, width, depth), nearer)
+
+
+def _touching(
+    depth: Number, axis: Vector, value: Number, extent: Number, inside: Number
+) -> Touching:
+    """Return what a width proves: no depth is more.
+
+    value: The distance, where bodies are not proven to overlap.
+    """
+    most = select(inside > 0.0, 0.0, value)
+    gap = maximum(most + depth, 0.0)
+    deep = select(gap <= _touch(extent), 0.0, 1.0)
+    return Touching(0.0 - depth, gap, axis, deep)
+
+
+def _touch(extent: Number) -> Number:
+    """Return the depth of bodies that touch: any direction of less width will do."""
+    return by_precision(extent, double=1e-9, single=1e-5) * extent
 
 
 def _opposite(along: Vector) -> Vector:
@@ -98,3 +196,7 @@ def _doubt(depth: Number, least: Number, extent: Number) -> Number:
 
 def _proven(depth: Number, least: Number) -> Number:
     return minimum(least, depth)
+
+
+def _overlap(depth: Number, axis: Vector, least: Number) -> Overlap:
+    return Overlap(0.0 - depth, depth - least, axis)

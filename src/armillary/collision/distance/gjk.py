@@ -87,17 +87,18 @@ class GjkStateWithPoints(NamedTuple):
 
 
 def gjk_stages(
-    columns: PairColumns, *, is_full: bool, has_distance: bool = True
+    columns: PairColumns, *, is_full: bool, is_exact: bool = True
 ) -> tuple[Stage, ...]:
     """Return stages from the pose X of B in A to the columns of `GjkState`.
 
     The column `first` is what the first direction is against; `is_full` adds `on_a`.
-    Without distance the search ends when bodies are proven to be farther apart than the
-    column `enough`.
+    Unless it is exact, the search ends when bodies are proven to be farther apart than
+    the column `enough`.
     """
-    begin, step = _begin, _step if has_distance else _step_until_enough
+    begin, step = _begin, _step if is_exact else _step_until_enough
     if is_full:
-        begin, step = _begin_with_points, _step_with_points
+        begin = _begin_with_points
+        step = _step_with_points if is_exact else _step_with_points_until_enough
     aim = *aimed(columns, columns.v), *supports(columns)
     search = *aim, columns.stage(step)
     return columns.stage(begin), repeat(columns.open, *search, limit=LIMIT)
@@ -152,12 +153,28 @@ def _step_until_enough(
 def _step_with_points(
     X: Matrix, point_a: Vector, point_b: Vector, state: GjkState, points: PointsOfA
 ) -> GjkStateWithPoints:
+    return _with_points(_next(X, point_a, point_b, state), point_a, points)
+
+
+def _step_with_points_until_enough(
+    X: Matrix,
+    point_a: Vector,
+    point_b: Vector,
+    state: GjkState,
+    points: PointsOfA,
+    enough: Number,
+) -> GjkStateWithPoints:
+    return _with_points(_next(X, point_a, point_b, state, enough), point_a, points)
+
+
+def _with_points(
+    step: GjkStep, point_a: Vector, points: PointsOfA
+) -> GjkStateWithPoints:
     """Return the next state, and which point of A the new v comes from.
 
     v is a sum of corners with weights, and each corner a difference of points of A and
     B: so the same sum of the points of A is the nearest point of A.
     """
-    step = _next(X, point_a, point_b, state)
     corner = three(point_a)
     simplex_a = [three(point) for point in points.simplex_a]
     on_a = three(points.on_a)

@@ -230,8 +230,9 @@ def called_pipeline(
     are_given: Whether callers give the poses and numbers of both shapes; else they are
         in tables of its own. Then it also takes a distance from which on a lower bound
         will do, which is not below that one: most pairs with clouds are answered by
-        that; and whether the answer may be NaN where that does not decide, a number
-        that is not above 0. Other pairs do not read them.
+        that, and the search of other pairs ends; and whether the answer may be NaN
+        where that does not decide, a number that is not above 0, which pairs without
+        clouds do not read. Closed forms read neither.
     """
     sizes: Sizes = "given" if are_given else "called"
     return _kept_pipeline(form_of(a), form_of(b), asked, False, sizes)
@@ -283,7 +284,7 @@ def _pipeline(
     stages = (
         _relative(columns, links, own, is_turned=is_turned),
         *(
-            stages_of(columns, **settings)
+            stages_of(columns, **settings, is_limited=is_limited)
             if columns.cloud is None
             else cloud_stages(columns, **settings, is_limited=is_limited)
         ),

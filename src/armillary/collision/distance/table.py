@@ -117,7 +117,12 @@ def is_search(a: Primitive | Cloud, b: Primitive | Cloud) -> bool:
 
 
 def stages_of(
-    columns: PairColumns, *, is_full: bool, has_depth: bool, has_distance: bool
+    columns: PairColumns,
+    *,
+    is_full: bool,
+    has_depth: bool,
+    has_distance: bool,
+    is_limited: bool = False,
 ) -> tuple[Stage, ...]:
     """Return stages from the pose X of B in A to the separation of their cores.
 
@@ -131,6 +136,8 @@ def stages_of(
             will do where cores overlap.
         has_distance: Whether the distance is asked for; else a number above 0 that is
             not above it will do where cores are apart.
+        is_limited: Whether there is a column `wanted`: where the distance is above that
+            and 0, a lower bound that is above both will do.
 
     Raises:
         ModelError: Both are half spaces.
@@ -149,7 +156,11 @@ def stages_of(
     if isinstance(a, HalfSpace):
         return half_space_stages(columns)
     return convex_stages(
-        columns, is_full=is_full, has_depth=has_depth, has_distance=has_distance
+        columns,
+        is_full=is_full,
+        has_depth=has_depth,
+        has_distance=has_distance,
+        is_limited=is_limited,
     )
 
 
