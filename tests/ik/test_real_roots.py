@@ -14,6 +14,7 @@ from armillary.ik.closed_forms.general_6r.real_roots import (
     REAL_ROOTS_TABLE_ROWS,
     REAL_ROOTS_TABLES,
     real_root_stages,
+    sample_program,
 )
 from armillary.kernel import Kernel
 from armillary.kernel.pipeline import Pipeline
@@ -33,7 +34,7 @@ def kernel() -> Kernel:
         "real_roots",
         (Port("samples_of", (SAMPLES, 2)),),
         tuple(table for table in REAL_ROOTS_TABLES if table.name in names),
-        real_root_stages()[1:],
+        real_root_stages(sample_program())[1:],
         ("most_real", "looks_of", "ones", "twos", "is_rough"),
         scratch=tuple(x for x in REAL_ROOTS_SCRATCH if x.name != "samples_of"),
     )

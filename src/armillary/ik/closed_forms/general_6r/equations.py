@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from armillary.ik.closed_forms.general_6r.eliminant import TINY, reflect
 from armillary.ik.closed_forms.general_6r.geometry import HALF, WEIGHTS
 from armillary.spatial.vector import (
@@ -28,7 +30,21 @@ from armillary.spatial.vector import (
 )
 from armillary.trace.functions import maximum, select, sqrt
 
-__all__ = ["Equations", "Turn", "back", "equations", "given_pose", "on_z", "turn_of"]
+__all__ = [
+    "Equations",
+    "Rigid",
+    "Turn",
+    "back",
+    "equations",
+    "equations_of",
+    "given_pose",
+    "inverse_of",
+    "on_z",
+    "product_of",
+    "right_side",
+    "rigid_of",
+    "turn_of",
+]
 
 Rows = list[list[Any]]
 Rigid = tuple[Any, Vector3]
@@ -73,17 +89,20 @@ def given_pose(rows: Sequence[Sequence[Any]], flip: Number) -> Rigid:
     return turn, tuple(select(is_back, b, a) for a, b in zip(p, there, strict=True))  # type: ignore[return-value]
 
 
-def _inverse(pose: Rigid) -> Rigid:
+def inverse_of(pose: Rigid) -> Rigid:
+    """Return the inverse of a pose."""
     R = transpose(pose[0])
     return R, scale(-1.0, apply(R, pose[1]))
 
 
-def _rigid(rows: Sequence[Sequence[Any]]) -> Rigid:
+def rigid_of(rows: Sequence[Sequence[Any]]) -> Rigid:
+    """Return the rotation and position of rows (3, 4)."""
     R = tuple(tuple(row[k] for k in range(3)) for row in rows)
     return R, tuple(row[3] for row in rows)  # type: ignore[return-value]
 
 
-def _product(a: Rigid, b: Rigid) -> Rigid:
+def product_of(a: Rigid, b: Rigid) -> Rigid:
+    """Return the product of two poses."""
     R = tuple(
         tuple(dot(row, column) for column in transpose(b[0]))  # type: ignore[arg-type]
         for row in a[0]
@@ -103,7 +122,7 @@ def on_z(turn: Turn, pose: Rigid) -> Rigid:
 def right_side(G: Rigid, last: Sequence[Sequence[Any]]) -> tuple[Rows, Rows, Rows]:
     """Return the rows of B in sin, cos, 1 of u_1; see `Equations`."""
     R, g = G
-    H = _inverse(_rigid(last))
+    H = inverse_of(rigid_of(last))
     h_z, h_p = tuple(row[2] for row in H[0]), H[1]
 
     def parts(h: Any) -> list[Vector3]:
@@ -151,7 +170,22 @@ def equations(G: Rigid, last: Any, left: Any) -> Equations:
         last: L_5, shape (3, 4).
         left: See `left_rows`.
     """
-    reals, xs, ys = right_side(G, last)
+    ones = np.multiply.outer(HALF[2], HALF[2] * np.array(WEIGHTS)).ravel()
+    return equations_of(*right_side(G, last), left, ones.tolist())
+
+
+def equations_of(
+    reals: Rows, xs: Rows, ys: Rows, left: Any, ones: Sequence[Any]
+) -> Equations:
+    """Return the six equations of a right side.
+
+    Args:
+        reals: See `Equations`.
+        xs: The same.
+        ys: The same.
+        left: See `left_rows`.
+        ones: 1 in the monomials of `left`, (9,).
+    """
     free = _complement(reals[:2])
     n, volume = _null(xs, ys)
     # Of vectors of unit length across each other area and volume are 1. Where they are
@@ -161,7 +195,6 @@ def equations(G: Rigid, last: Any, left: Any) -> Equations:
     area = maximum(ss * cc - sc * sc, TINY)
     squares = sum((x * x for rows in (xs, ys) for row in rows for x in row), 0.0) / 3.0
     gain = 0.5 * (ss + cc) * squares * sqrt(squares) / (sqrt(area) * volume)
-    ones = [HALF[2][f] * WEIGHTS[f] for f in range(3)]
     E: list[Rows] = []
     for a in range(3):
         nine: list[list[Any]] = []
@@ -169,8 +202,8 @@ def equations(G: Rigid, last: Any, left: Any) -> Equations:
             for f in range(3):
                 row = [left[a][3 * d + f][m] for m in range(14)]
                 if a == 2:
-                    one = float(HALF[2][d] * ones[f])
-                    if one:
+                    one = ones[3 * d + f]
+                    if not isinstance(one, float) or one:
                         for m in range(REAL):
                             row[m] = row[m] - one * reals[2][m]
                 nine.append(row)
@@ -261,10 +294,10 @@ def back(
         links: L, shape (5, 3, 4).
         known: Of the target.
     """
-    L = [_rigid(link) for link in links]
+    L = [rigid_of(link) for link in links]
     side = L[3]
     for k in (2, 1, 0):
-        side = _product(L[k], on_z(turns[k], side))
+        side = product_of(L[k], on_z(turns[k], side))
     R, p = side
     z: Vector3 = tuple(row[2] for row in R)  # type: ignore[assignment]
     pp, pz = dot(p, p), dot(p, z)
@@ -288,7 +321,7 @@ def back(
     sine = _dot(there[1], xs) - _dot(there[0], ys)
     second = turn_of(sine, cosine)
     A = on_z(second, side)
-    B = _product(G, on_z((0.0 - first[0], first[1]), _inverse(L[4])))
+    B = product_of(G, on_z((0.0 - first[0], first[1]), inverse_of(L[4])))
     # B R(-u_6) = A
     x, y = ([row[k] for row in A[0]] for k in range(2))
     e, f = ([row[k] for row in B[0]] for k in range(2))

@@ -7,9 +7,9 @@ target, and a single one takes no longer than its share of many.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from armillary.ik.closed_forms.general_6r.real_roots import (
     REAL_ROOTS_TABLE_ROWS,
     REAL_ROOTS_TABLES,
     real_root_stages,
+    sample_program,
 )
 from armillary.ik.closed_forms.general_6r.roots import loose
 from armillary.ik.closed_forms.general_6r.stages import (
@@ -50,48 +51,74 @@ STATE, REGULAR, KEY = 6, 7, 8
 is regular; its keys."""
 
 NUMBERS = KEY + KEYS
-_STARTS = 3 * LOOKS
+
+
+class RootSearch(NamedTuple):
+    """How arms of one kind are searched.
+
+    Attributes:
+        name: Of the pipeline.
+        order: The table of the constants of an order.
+        chain: That of the chain, which Newton's method reads.
+        looks: Those of what is written next to roots where one solution is sought, and
+            where two are.
+        rows: Of `looks`.
+        equations: From the target to all that stages below read.
+        sample: See `real_root_stages`.
+        near: From roots to where Newton's method starts.
+        newton: A step of it.
+        steps: How many, at most.
+        starts: How many places there are for starts.
+    """
+
+    name: str
+    order: Table
+    chain: Table
+    looks: tuple[Table, ...]
+    rows: Mapping[str, Mapping[str, Any]]
+    equations: Program
+    sample: Program
+    near: tuple[Stage, ...]
+    newton: Program
+    steps: int
+    starts: int
+
+
+class CompiledRootSearch(NamedTuple):
+    """The code of a search, the rows of tables that all arms share, and the other."""
+
+    pipeline: CompiledPipeline
+    rows: dict[str, Any]
+    chain: str
+
+
+def look_table(name: str, angle: str, numbers: Sequence[int]) -> Table:
+    """Return the table of what is written next to roots.
+
+    Args:
+        name: Of the table.
+        angle: Of the column that is the angle of the root.
+        numbers: Of the starts of Newton's method that are written.
+    """
+    fields = [index(angle, "looks_of")]
+    for k in numbers:
+        fields += [index(f"start{k}", "starts_of"), index(f"good{k}", "goods_of")]
+    return Table(name, tuple(fields))
+
+
+def look_rows(angle: str, numbers: Sequence[int]) -> dict[str, Any]:
+    """Return the rows of `look_table`."""
+    looks = np.arange(LOOKS)
+    rows: dict[str, Any] = {angle: looks}
+    for k in numbers:
+        rows |= dict.fromkeys((f"start{k}", f"good{k}"), k * LOOKS + looks)
+    return rows
+
 
 _CHAIN = Table("chain", (reals("chain", (5, 3, 4)),), is_single=True)
-_TABLES = (
-    _CHAIN,
-    Table(
-        "ones_near",
-        (
-            index("angle", "looks_of"),
-            index("start0", "starts_of"),
-            index("good0", "goods_of"),
-        ),
-    ),
-    Table(
-        "twos_near",
-        (
-            index("wide_angle", "looks_of"),
-            index("start1", "starts_of"),
-            index("good1", "goods_of"),
-            index("start2", "starts_of"),
-            index("good2", "goods_of"),
-        ),
-    ),
-    Table("starts", (index("start", "starts_of"), index("solution", "solutions"))),
-    Table("solved", (reals("turn"), index("solved", "solutions"))),
-)
-
-_looks = np.arange(LOOKS)
-_TABLE_ROWS: dict[str, dict[str, Any]] = {
-    "ones_near": dict.fromkeys(("angle", "start0", "good0"), _looks),
-    "twos_near": {
-        "wide_angle": _looks,
-        **dict.fromkeys(("start1", "good1"), LOOKS + _looks),
-        **dict.fromkeys(("start2", "good2"), 2 * LOOKS + _looks),
-    },
-    "starts": {
-        "start": np.arange(_STARTS),
-        # more than there is room for is noticed
-        "solution": np.minimum(np.arange(_STARTS), SLOTS - 1),
-    },
-    "solved": dict.fromkeys(("turn", "solved"), np.arange(SLOTS)),
-}
+_SOLVED = Table("solved", (reals("turn"), index("solved", "solutions")))
+_SOLVED_ROWS = dict.fromkeys(("turn", "solved"), np.arange(SLOTS))
+_ONES, _TWOS = (0,), (1, 2)
 
 
 def first_search_kernel(
@@ -102,9 +129,7 @@ def first_search_kernel(
     error: float,
     apart: float,
 ) -> Kernel:
-    """Return the kernel `target` (4, 4) -> `solutions` (SLOTS, NUMBERS), `is_sure`.
-
-    `is_sure` is 1 where those are all solutions of the target, each regular.
+    """Return the kernel of arms whose joints turn, see `search_kernel`.
 
     Args:
         order: The constants of `SixAxes.order`.
@@ -113,23 +138,90 @@ def first_search_kernel(
         error: Largest error of a solution.
         apart: Keys of different solutions differ by more.
     """
-    one = {name: np.asarray(value)[np.newaxis] for name, value in order.items()}
     chain = {"chain": np.asarray(links)[np.newaxis]}
-    rows = {**REAL_ROOTS_TABLE_ROWS, **_TABLE_ROWS, "order": one, "chain": chain}
-    return _first_search(missed, error, apart)(rows)
+    compiled = _first_search(missed, error, apart)
+    return search_kernel(compiled, order, chain)
+
+
+def search_kernel(
+    compiled: CompiledRootSearch, order: Mapping[str, Any], chain: Mapping[str, Any]
+) -> Kernel:
+    """Return the kernel of an order of an arm.
+
+    It leads from `target` (4, 4) to `solutions` (SLOTS, NUMBERS), `is_sure`, which is 1
+    where those are all solutions of the target, each regular, and `most_real`, how many
+    there may be.
+
+    Args:
+        compiled: See `compiled_search`.
+        order: The constants of the order.
+        chain: The rows of the table of the chain.
+    """
+    one = {name: np.asarray(value)[np.newaxis] for name, value in order.items()}
+    rows = {**compiled.rows, "order": one, compiled.chain: chain}
+    return compiled.pipeline(rows)
 
 
 @cache
-def _first_search(missed: float, error: float, apart: float) -> CompiledPipeline:
+def _first_search(missed: float, error: float, apart: float) -> CompiledRootSearch:
+    search = RootSearch(
+        name="six_axes_first",
+        order=ORDER,
+        chain=_CHAIN,
+        looks=(
+            look_table("ones_near", "angle", _ONES),
+            look_table("twos_near", "wide_angle", _TWOS),
+        ),
+        rows={
+            "ones_near": look_rows("angle", _ONES),
+            "twos_near": look_rows("wide_angle", _TWOS),
+        },
+        equations=equations_program(),
+        sample=sample_program(),
+        near=near_stages(missed),
+        newton=newton_program().renamed({}, inputs={"links": "chain"}),
+        steps=MOST_STEPS,
+        starts=3 * LOOKS,
+    )
+    return compiled_search(search, error, apart)
+
+
+def compiled_search(
+    search: RootSearch, error: float, apart: float
+) -> CompiledRootSearch:
+    """Return the code of a search, for all arms of its kind.
+
+    Args:
+        search: How it is done.
+        error: Largest error of a solution.
+        apart: Keys of different solutions differ by more.
+    """
+    starts = np.arange(search.starts)
+    rows: dict[str, Any] = {
+        **REAL_ROOTS_TABLE_ROWS,
+        **search.rows,
+        "starts": {
+            "start": starts,
+            # more than there is room for is noticed
+            "solution": np.minimum(starts, SLOTS - 1),
+        },
+        "solved": _SOLVED_ROWS,
+    }
+    table = Table(
+        "starts", (index("start", "starts_of"), index("solution", "solutions"))
+    )
     stages: tuple[Stage, ...] = (
-        equations_program(),
-        *real_root_stages(),
-        loose(_nothing, "goods_of solutions", most_real=()),
-        Abreast("ones_near", _near(1, missed), chosen="ones"),
-        Abreast("twos_near", _near(2, missed), chosen="twos"),
+        search.equations,
+        *real_root_stages(search.sample),
+        loose(_nothing(search.starts), "goods_of solutions", most_real=()),
+        *search.near,
         Each(
-            "chain",
-            (Abreast("starts", _polish(error), chosen="goods_of", packed=True),),
+            search.chain.name,
+            (
+                Abreast(
+                    "starts", _polish(search, error), chosen="goods_of", packed=True
+                ),
+            ),
         ),
         loose(_states, "states keys_of", solutions=(SLOTS, NUMBERS)),
         Abreast("solved", (_distinct(apart),), chosen="states"),
@@ -137,29 +229,57 @@ def _first_search(missed: float, error: float, apart: float) -> CompiledPipeline
             _sure,
             "is_sure",
             most_real=(),
-            goods_of=(_STARTS,),
+            goods_of=(search.starts,),
             solutions=(SLOTS, NUMBERS),
             states=(SLOTS,),
         ),
     )
-    return compile_pipeline(
+    pipeline = compile_pipeline(
         Pipeline(
-            "six_axes_first",
+            search.name,
             (Port("target", (4, 4)),),
-            (ORDER, *REAL_ROOTS_TABLES, *_TABLES),
+            (
+                search.order,
+                *REAL_ROOTS_TABLES,
+                search.chain,
+                *search.looks,
+                table,
+                _SOLVED,
+            ),
             (Each("order", stages),),
-            ("solutions", "is_sure"),
-            scratch=(*REAL_ROOTS_SCRATCH, Port("starts_of", (_STARTS, 6))),
+            ("solutions", "is_sure", "most_real"),
+            scratch=(*REAL_ROOTS_SCRATCH, Port("starts_of", (search.starts, 6))),
         )
+    )
+    return CompiledRootSearch(pipeline, rows, search.chain.name)
+
+
+def _nothing(starts: int) -> Any:
+    def formula(most_real: Any) -> Any:
+        del most_real
+        return [0.0] * starts, [[0.0] * NUMBERS for _ in range(SLOTS)]
+
+    return formula
+
+
+def near_stages(
+    missed: float, of_slide: Callable[..., Any] | None = None
+) -> tuple[Stage, ...]:
+    """Return the stages from roots to where Newton's method starts.
+
+    Args:
+        missed: Square of what may miss there.
+        of_slide: See `candidates_program`.
+    """
+    return (
+        Abreast("ones_near", _near(1, missed, of_slide), chosen="ones"),
+        Abreast("twos_near", _near(2, missed, of_slide), chosen="twos"),
     )
 
 
-def _nothing(most_real: Any) -> Any:
-    del most_real
-    return [0.0] * _STARTS, [[0.0] * NUMBERS for _ in range(SLOTS)]
-
-
-def _near(count: int, missed: float) -> tuple[Program, ...]:
+def _near(
+    count: int, missed: float, of_slide: Callable[..., Any] | None
+) -> tuple[Program, ...]:
     """Return the programs that seek one solution near a root, or two."""
     suffix = "_one" if count == 1 else "_two"
     names = {
@@ -176,15 +296,15 @@ def _near(count: int, missed: float) -> tuple[Program, ...]:
             outputs += [q, select(miss < missed, 1.0, 0.0)]
         return outputs
 
-    numbers = (0,) if count == 1 else (1, 2)
+    numbers = _ONES if count == 1 else _TWOS
     written = " ".join(f"start{k} good{k}" for k in numbers)
     shapes = {"found": (count, 6), "misses": (count,)}
     last = loose(starts, written, **shapes)
     last = last.renamed({"found": "found" + suffix, "misses": "missed" + suffix})
-    return nearby, candidates_program(count).renamed(names), last
+    return nearby, candidates_program(count, of_slide).renamed(names), last
 
 
-def _polish(error: float) -> tuple[Stage, ...]:
+def _polish(search: RootSearch, error: float) -> tuple[Stage, ...]:
     """Return the stages of Newton's method from one start."""
 
     def begin(start: Any) -> Any:
@@ -197,12 +317,8 @@ def _polish(error: float) -> tuple[Stage, ...]:
         loose(begin, "q error_of_q keys regular active", start=(6,)),
         While(
             "active",
-            (
-                newton_program().renamed(
-                    {"error": "error_of_q"}, inputs={"links": "chain"}
-                ),
-            ),
-            limit=MOST_STEPS,
+            (search.newton.renamed({"error": "error_of_q"}),),
+            limit=search.steps,
         ),
         loose(finish, "solution", q=(6,), error_of_q=(), keys=(KEYS,), regular=()),
     )

@@ -10,8 +10,8 @@ is X^-1 and L are the inverses of K, last first, for the order that hides joint 
 u = -(t_1, t_6, t_5, t_4, t_3, t_2). As G lies between u_1 and u_2, these two are never
 parallel or meeting for a generic target, whatever the arm is.
 
-A joint that slides is a turn about an axis that is infinitely far away. For the
-elimination, which only says where to look, that axis is far, and elsewhere in either
+A joint that slides is a turn about an axis that is infinitely far away. Where no exact
+equations lead to the answers, or not to all, that axis is far, and elsewhere in either
 order; Newton's method leads from there to the answers of the arm itself.
 """
 
@@ -47,6 +47,12 @@ WEIGHTS = 1.0, 1.0 / np.sqrt(2.0), 1.0
 SIX = 6
 FAR = 0.0, 1e3, 3e2, 1e2
 """Distance of the axes that take the place of slides, by how many slide."""
+
+PLACES_OF_SLIDE = 2, 3, 5, 0, 4, 1
+"""Of six joints, the place of the only slide: where it may be, the first of these."""
+
+PARALLEL = 1e-12
+"""Sine of the angle between axes that are parallel, at most."""
 
 SMALL = 1e-9
 """Part of the distance of the axes below which a length counts as zero."""
@@ -196,6 +202,7 @@ def axes_of(
     Raises:
         NotApplicable: There are too many joints, or too many that slide.
     """
+    chain = chain._replace(screws=_with_slide_inside(chain.screws))
     screws = list(chain.screws)
     count = len(screws) + (free is not None)
     require(count <= SIX, f"{count} joints move the frame, more than a pose needs")
@@ -243,6 +250,30 @@ def axes_of(
     if count == SIX:
         return arm
     return _filled(arm, 0)._replace(other=_filled(arm, 1))
+
+
+def _with_slide_inside(screws: Sequence[ScrewAxis]) -> tuple[ScrewAxis, ...]:
+    """Return the joints in another order, of which the only slide has a better place.
+
+    A slide along the axis of a turn next to it commutes with it: they may be swapped.
+    """
+    others = list(screws)
+    sliding = [k for k, screw in enumerate(screws) if not screw.turns]
+    if len(sliding) != 1:
+        return tuple(others)
+    (k,) = sliding
+    slide = others.pop(k)
+    first = last = k
+    while first > 0 and _are_parallel(others[first - 1], slide):
+        first -= 1
+    while last < len(others) and _are_parallel(others[last], slide):
+        last += 1
+    others.insert(next(x for x in PLACES_OF_SLIDE if first <= x <= last), slide)
+    return tuple(others)
+
+
+def _are_parallel(a: ScrewAxis, b: ScrewAxis) -> bool:
+    return bool(np.linalg.norm(np.cross(a.axis, b.axis)) < PARALLEL)
 
 
 def _filled(arm: SixAxes, seed: int) -> SixAxes:

@@ -10,7 +10,7 @@ eigenvectors, whatever the rest of the span is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -46,7 +46,13 @@ from armillary.trace.functions import (
     sqrt,
 )
 
-__all__ = ["FOUND", "candidates_program", "equations_program", "nearby_program"]
+__all__ = [
+    "FOUND",
+    "candidates_program",
+    "equations_program",
+    "nearby_program",
+    "right_rows",
+]
 
 FOUND = 2
 """Solutions that are looked for at each root."""
@@ -71,11 +77,7 @@ def equations_program() -> Program:
 
     def formula(target: Any, links: Any, left: Any, flip: Any) -> Any:
         known = equations(given_pose(target[:3], flip), links[4], left)
-        right = [
-            [*a, *b, *c]
-            for a, b, c in zip(known.reals, known.xs, known.ys, strict=True)
-        ]
-        return known.E, right, known.gain
+        return known.E, right_rows(known), known.gain
 
     return replace(
         program(
@@ -88,6 +90,12 @@ def equations_program() -> Program:
         ),
         is_loose=True,
     )
+
+
+def right_rows(known: Equations) -> list[list[Any]]:
+    """Return the right side of equations as one array (3, 14)."""
+    parts = zip(known.reals, known.xs, known.ys, strict=True)
+    return [[*a, *b, *c] for a, b, c in parts]
 
 
 def nearby_program(count: int = FOUND) -> Program:
@@ -119,8 +127,13 @@ def nearby_program(count: int = FOUND) -> Program:
     )
 
 
-def candidates_program(count: int = FOUND) -> Program:
+def candidates_program(
+    count: int = FOUND, of_slide: Callable[..., Any] | None = None
+) -> Program:
     """Return the program from solutions in u_3, u_4, u_5 to joint angles.
+
+    of_slide: What takes the place of `equations.back` where a joint slides, if one
+        does; it also takes `slide`, and returns u_1 to u_6.
 
     Its outputs are `found` (count, 6), angles of the axes in their order, and `missed`
     (count,), the square of what closes the chain no more.
@@ -134,6 +147,7 @@ def candidates_program(count: int = FOUND) -> Program:
         third: Any,
         fourth: Any,
         fifth: Any,
+        *slide: Any,
     ) -> Any:
         G = given_pose(target[:3], flip)
         parts = ([[row[k] for k in part] for row in right] for part in _PARTS)
@@ -142,8 +156,11 @@ def candidates_program(count: int = FOUND) -> Program:
         errors: list[Any] = []
         for k in range(count):
             turns = [(sin(third[k]), cos(third[k])), tuple(fourth[k]), tuple(fifth[k])]
-            found, missed = back(turns, G, links, known)
-            u = [atan2(s, c) for s, c in found]
+            if of_slide is not None:
+                u, missed = of_slide(turns, G, links, known, *slide)
+            else:
+                found, missed = back(turns, G, links, known)
+                u = [atan2(s, c) for s, c in found]
             plain = [u[1], u[2], u[3], u[4], u[5], u[0]]
             other = [u[0], u[5], u[4], u[3], u[2], u[1]]
             rows.append(
@@ -166,6 +183,7 @@ def candidates_program(count: int = FOUND) -> Program:
             third=(count,),
             fourth=(count, 2),
             fifth=(count, 2),
+            **({} if of_slide is None else {"slide": (4,)}),
         ),
         is_loose=True,
     )

@@ -22,11 +22,8 @@ from armillary.ik.closed_forms.dh_from_axes import Arm, arm_of
 from armillary.ik.closed_forms.family import Family, NotApplicable, Preferred
 from armillary.ik.closed_forms.general_6r.found_solutions import APART, apart_of
 from armillary.ik.closed_forms.general_6r.geometry import SixAxes
-from armillary.ik.closed_forms.general_6r.solver import (
-    ERROR,
-    SixAxesSolver,
-    Solutions,
-)
+from armillary.ik.closed_forms.general_6r.orders import ERROR
+from armillary.ik.closed_forms.general_6r.solver import SixAxesSolver, Solutions
 from armillary.ik.closed_forms.general_6r.stages import polish_kernel
 from armillary.ik.closed_forms.recognise import FAMILIES, Closed
 from armillary.ik.closed_forms.screw_axes import Chain, ScrewAxis

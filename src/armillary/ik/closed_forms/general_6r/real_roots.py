@@ -59,6 +59,7 @@ __all__ = [
     "REAL_ROOTS_TABLES",
     "REAL_ROOTS_TABLE_ROWS",
     "real_root_stages",
+    "sample_program",
 ]
 
 ARCS = 8
@@ -159,11 +160,14 @@ REAL_ROOTS_TABLE_ROWS: dict[str, dict[str, Any]] = {
 }
 
 
-def real_root_stages() -> tuple[Stage, ...]:
-    """Return the stages from `E` and `gain` to the roots of a target.
+def real_root_stages(sample: Program) -> tuple[Stage, ...]:
+    """Return the stages from samples of P to the roots of a target.
 
     `looks_of` are their angles u_3; `ones` and `twos` are 1 where one solution is to be
     sought, or two, else 0. `most_real` is the number of roots that may be real.
+
+    sample: Reads `basis`, the sine and cosine of an angle and 1, and has the output
+        `sample`, P there and what rounding may do to it (2,).
     """
     walk = (
         loose(
@@ -212,7 +216,7 @@ def real_root_stages() -> tuple[Stage, ...]:
         ),
     )
     return (
-        Abreast("samples", (_sample(),)),
+        Abreast("samples", (sample,)),
         loose(
             _spectrum,
             "spectrum limit_of_error error remainder",
@@ -256,7 +260,9 @@ def real_root_stages() -> tuple[Stage, ...]:
     )
 
 
-def _sample() -> Program:
+def sample_program() -> Program:
+    """Return the program of a sample of det M, from `E` and `gain`."""
+
     def formula(E: Any, gain: Any, basis: Any) -> Any:
         return [*determinant(at_angle(E, basis), gain)]
 

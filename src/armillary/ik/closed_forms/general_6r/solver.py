@@ -16,9 +16,11 @@ as many solutions as that in either order has all of them. Other targets go on:
 A target that has fewer after that is unsure: it may have others. Where the roots of
 both orders are rounding alone, solutions may form curves.
 
-An arm with joints that slide is searched for by turns about far axes (`geometry.py`),
-whose roots prove nothing of its own solutions. There all stages run, and in doubt is
-what the last of them leaves odd, or finds.
+Arms of which one or two joints slide have equations of their own in the first stage
+(`one_slide.py`, `two_slides.py`), and of these the number of real roots; if one slides,
+mostly in one order alone. Later stages, and the other order, search by turns about far
+axes (`geometry.py`), whose roots prove nothing. With three slides that is all: each
+target goes through all stages, and is in doubt.
 
 Terms: a root is *isolated* or in a *cluster*, if others are near; its *error* [rad] is
 what rounding may have done to it (`roots.py`).
@@ -34,28 +36,25 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.ik.closed_forms.family import NotApplicable, require
-from armillary.ik.closed_forms.general_6r.first_search import (
-    KEY,
-    REGULAR,
-    STATE,
-    first_search_kernel,
-)
+from armillary.ik.closed_forms.general_6r.first_search import KEY, REGULAR, STATE
 from armillary.ik.closed_forms.general_6r.found_solutions import (
-    APART,
     FoundSolutions,
     distinct,
 )
 from armillary.ik.closed_forms.general_6r.geometry import SixAxes, moved, weakest
+from armillary.ik.closed_forms.general_6r.orders import (
+    ERROR,
+    MISSED,
+    SEARCHES,
+    Order,
+    called,
+)
 from armillary.ik.closed_forms.general_6r.roots import (
     CLUSTERED,
     ISOLATED,
     NEAR_ANOTHER,
 )
-from armillary.ik.closed_forms.general_6r.stages import (
-    near_kernel,
-    polish_kernel,
-    roots_kernel,
-)
+from armillary.ik.closed_forms.general_6r.stages import polish_kernel
 from armillary.kernel import Kernel
 
 __all__ = ["SixAxesSolver", "Solutions"]
@@ -67,16 +66,10 @@ Whole = npt.NDArray[np.int64]
 MOST = 16
 """Solutions of a generic target, at most (Lee and Liang 1988)."""
 
-MISSED = 0.09
-"""Square of what may miss before Newton's method: nothing worse has led anywhere."""
-
-ERROR = 1e-9
-"""Largest error of a solution, of the pose in units of the arm."""
-
 SAMPLES = 128
 SAME, MOST_LOST = 1e-3, 6
 INEXACT = 2e-4
-"""Error of roots in both orders from which on, of arms that slide, all are tried."""
+"""Error of roots in both orders from which on all of them are tried."""
 
 ROUNDING = 5e-3
 """Error of roots in the better order from which on they are rounding alone."""
@@ -89,9 +82,6 @@ DISPLACED_FROM = 3e-5
 
 FARTHER_FROM = 5e-5
 """Error of roots in the better order from which on some farther away are, too."""
-
-MOST_TURN = 0.6
-"""Largest turn about a far axis that stands for a slide [rad]."""
 
 LENGTHS = 2.0
 """How far joints slide in poses that an arm is tried at, in its `scale`."""
@@ -119,12 +109,7 @@ AT_ONCE = 20_000
 """Starts of Newton's method next to solutions that are tried in one call."""
 
 SHIFTS = 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 4e-2
-SEARCHES = (
-    {"passes": 1, "count": 1},
-    {"passes": 1, "count": 2},
-    {"passes": 2, "count": 2},
-)
-ONE, TWO, AGAIN = range(3)
+ONE, TWO, AGAIN = range(len(SEARCHES))
 """Near a root: search for one solution, for two, for two and from there again."""
 
 
@@ -144,60 +129,6 @@ class Solutions(NamedTuple):
     infinite: Truths
 
 
-class _Order:
-    """The kernels of one order of an arm: of roots, and of `SEARCHES`."""
-
-    def __init__(self, arm: SixAxes, *, hides_five: bool) -> None:
-        """Prepare the kernels.
-
-        Args:
-            arm: The axes.
-            hides_five: Whether joint 5 is hidden, else joint 2.
-        """
-        self._constants, *self._around = arm.order(hides_five=hides_five)
-        self._links = arm.scaled[:, :3]
-        self._sliding, self._far = arm.sliding, arm.far
-
-    @cached_property
-    def first(self) -> Kernel:
-        """Return the kernel of `first_search.py`, of arms without slides."""
-        limits = {"missed": MISSED, "error": ERROR, "apart": APART}
-        return first_search_kernel(self._constants, self._links, **limits)
-
-    @cached_property
-    def _roots(self) -> Kernel:
-        return roots_kernel(self._constants)
-
-    @cached_property
-    def _near(self) -> tuple[Kernel, ...]:
-        return tuple(near_kernel(self._constants, **how) for how in SEARCHES)
-
-    def roots(self, inner: Array, *, threads: int | None = None) -> tuple[Array, ...]:
-        """Return `angles`, `marks`, `root_error` and `most` of the kernel of roots."""
-        return _called(self._roots, threads, self._seen(inner))
-
-    def near(
-        self, how: int, inner: Array, angles: Array, *, threads: int | None = None
-    ) -> tuple[Array, Array]:
-        """Return `found` and `missed` of the kernel of a search.
-
-        Turns about far axes become slides; where they are large there is no answer.
-        """
-        found, missed = _called(self._near[how], threads, self._seen(inner), angles)
-        if self._sliding:
-            turns = found[..., self._sliding]
-            missed = np.where((np.abs(turns) < MOST_TURN).all(-1), missed, np.inf)
-            found[..., self._sliding] = self._far * np.sin(turns)
-        return found, missed
-
-    def _seen(self, inner: Array) -> Array:
-        """Return targets for the axes that the order is about."""
-        if not self._sliding:
-            return inner
-        front, back = self._around
-        return np.ascontiguousarray(front @ inner @ back)
-
-
 class SixAxesSolver:
     """The kernels of an arm, and in which order it is cut.
 
@@ -215,10 +146,10 @@ class SixAxesSolver:
         links = arm.scaled
         self._links = links
         self._polish = polish_kernel(links[:, :3], arm.slides, len(arm.slides))
-        self._orders = [_Order(arm, hides_five=five) for five in (True, False)]
         q, poses = _samples(links, arm.slides)
+        self._orders = [Order(arm, poses, hides_five=five) for five in (True, False)]
         first = [self._first(order, poses, None) for order in self._orders]
-        both = distinct([FoundSolutions.joined([x for x, _ in first]).ordered()])
+        both = distinct([FoundSolutions.joined([x for x, *_ in first]).ordered()])
         counts = both.counts
         if self._is_mixed or self._lost(q, both) > MOST_LOST:
             whole = self._of_six(poses, None)
@@ -228,10 +159,11 @@ class SixAxesSolver:
             require(lost <= MOST_LOST, reason)
         # The order that leaves fewer targets in doubt; where that proves nothing, the
         # one that misses fewer solutions without noticing, then fewer at all.
-        costs: list[tuple[int, int]] = []
-        for found, is_whole in first:
+        costs: list[tuple[bool, int, int]] = []
+        for order, (found, is_whole, _) in zip(self._orders, first, strict=True):
             unnoticed = self._is_mixed & is_whole & (found.counts < counts)
-            costs.append((int(unnoticed.sum()), int((~is_whole).sum())))
+            doubts = int(unnoticed.sum()), int((~is_whole).sum())
+            costs.append((not order.is_exact, *doubts))
         if costs[1] < costs[0]:
             self._orders.reverse()
 
@@ -277,7 +209,7 @@ class SixAxesSolver:
         # where none is close the others lead to a miss, of which the least is wanted
         close = np.flatnonzero(is_close | (counts == 0)[whole.rows])
         rows = whole.rows[close]
-        q, _, keys, regular = _called(
+        q, _, keys, regular = called(
             self._stilled, threads, inner[rows], whole.angles[close]
         )
         parts = [FoundSolutions(rows, q, keys, regular, len(inner))]
@@ -290,7 +222,7 @@ class SixAxesSolver:
             unsure, infinite = unsure.copy(), infinite.copy()
             unsure[again], infinite[again] = more.unsure, more.infinite
             rows = again[more.rows]
-            q, _, keys, regular = _called(
+            q, _, keys, regular = called(
                 self._stilled, threads, inner[rows], more.angles
             )
             parts.append(FoundSolutions(rows, q, keys, regular, len(inner)))
@@ -324,7 +256,7 @@ class SixAxesSolver:
 
     def _of_six(self, inner: Array, threads: int | None) -> Solutions:
         """Return all solutions where all six axes move."""
-        found, is_whole = self._first(self._orders[0], inner, threads)
+        found, is_whole, most = self._first(self._orders[0], inner, threads)
         again = np.arange(len(inner)) if self._is_mixed else np.flatnonzero(~is_whole)
         unsure, infinite = np.zeros((2, len(inner)), np.bool_)
         if not again.size:
@@ -332,33 +264,42 @@ class SixAxesSolver:
         # Few are left: what is known of the others is not copied time and again.
         targets, some = np.ascontiguousarray(inner[again]), found.of(again)
         if not self._is_mixed:
-            more, is_whole = self._first(self._orders[1], targets, threads)
+            more, is_whole, real = self._first(self._orders[1], targets, threads)
             some = distinct([some, more])
             is_whole &= some.counts == more.counts
             is_whole[some.rows[some.regular < 1.0]] = False
             last = np.flatnonzero(~is_whole)
             if last.size:
+                real = np.column_stack([most[again], real])[last]
                 rest, *doubt = self._thorough(
-                    np.ascontiguousarray(targets[last]), some.of(last), threads
+                    np.ascontiguousarray(targets[last]), some.of(last), real, threads
                 )
                 some = some.with_others(last, rest)
                 unsure[again[last]], infinite[again[last]] = doubt
         else:
-            some, unsure, infinite = self._thorough(targets, some, threads)
+            real = np.zeros((len(targets), 2))
+            some, unsure, infinite = self._thorough(targets, some, real, threads)
         found = found.with_others(again, some)
         return Solutions(found.rows, found.angles, unsure, infinite)
 
     def _thorough(
-        self, inner: Array, found: FoundSolutions, threads: int | None
+        self,
+        inner: Array,
+        found: FoundSolutions,
+        real: Array,
+        threads: int | None,
     ) -> tuple[FoundSolutions, Truths, Truths]:
         """Return what all stages find, what is unsure, and may have infinitely many.
 
-        found: By the first search.
+        Args:
+            inner: The targets.
+            found: By the first search.
+            real: How many roots may be real, in each order, shape (count, 2).
+            threads: As for kernels.
         """
         count = len(inner)
         unsure = np.ones(count, np.bool_)
         root_error, hidden = np.zeros((count, 2)), np.zeros(count, np.bool_)
-        real = np.zeros((count, 2))  # the second stage says how many it is
         for stage in (None, self._third, self._fourth):
             again = np.flatnonzero(unsure)
             if not again.size:
@@ -366,7 +307,9 @@ class SixAxesSolver:
             counts, before = found.counts, found.of(again)
             targets = np.ascontiguousarray(inner[again])
             if stage is None:
-                more, root_error[again], real[again] = self._second(targets, threads)
+                more, root_error[again], roots = self._second(targets, threads)
+                if not self._slides_exactly:
+                    real[again] = roots
                 found = self._joined(found, again, [before, *more])
                 unsure = self._is_unsure(found, real)
                 for least, ways in self._ways:
@@ -384,7 +327,7 @@ class SixAxesSolver:
             unsure &= goes_on | (found.counts % 2 == 1)
         infinite = ~(root_error[:, 0] < ROUNDING) | hidden
         infinite |= (found.counts == 0) & ~(root_error[:, 0] < ROUNDING_IF_EMPTY)
-        unsure = unsure | infinite if self._is_mixed else self._is_unsure(found, real)
+        unsure = self._is_unsure(found, real)
         return found, unsure, unsure & infinite
 
     def _is_unsure(self, found: FoundSolutions, real: Array) -> Truths:
@@ -404,7 +347,13 @@ class SixAxesSolver:
 
     @property
     def _is_mixed(self) -> bool:
-        return any(self.arm.slides)
+        """Return whether all roots are those of an arm with far axes."""
+        return not any(order.is_exact for order in self._orders)
+
+    @property
+    def _slides_exactly(self) -> bool:
+        """Return whether roots are those of the arm although joints slide."""
+        return any(self.arm.slides) and not self._is_mixed
 
     def solve_one(self, inner: Array) -> tuple[Array, bool]:
         """Return what `solve` does of one target: angles (m, 6), whether unsure.
@@ -423,30 +372,36 @@ class SixAxesSolver:
 
     def _first_of_one(self, inner: Array) -> Array | None:
         """Return the angles that `_first` finds, None where there may be others."""
-        found, is_whole = self._orders[0].first(inner)
+        found, is_whole, _ = self._orders[0].first(inner)
         if not is_whole > 0.0:
             return None
         return found[found[:, STATE] > 0.0, :STATE]
 
     def _first(
-        self, order: _Order, inner: Array, threads: int | None
-    ) -> tuple[FoundSolutions, Truths]:
+        self, order: Order, inner: Array, threads: int | None
+    ) -> tuple[FoundSolutions, Truths, Array]:
         """Return what one search near each root finds, and where that is all.
 
-        Where joints slide that proves nothing: turns about far axes are counted.
+        Then how many roots may be real.
+
+        Where axes are far it is not: turns about these are counted.
         """
         count = len(inner)
-        if self._is_mixed:
-            return self._first_of_mixed(order, inner, threads)
-        slots, is_whole = _called(order.first, threads, inner)
+        if not order.is_exact:
+            found, is_whole, most = self._first_of_mixed(order, inner, threads)
+            if self._is_mixed:
+                return found, is_whole, most
+            return found, np.zeros(count, np.bool_), np.full(count, np.nan)
+        slots, is_whole, most = called(order.first, threads, inner)
         rows, slot = np.nonzero(slots[:, :, STATE] > 0.0)
         of = slots[rows, slot]
         angles, keys = (np.ascontiguousarray(x) for x in (of[:, :STATE], of[:, KEY:]))
-        return FoundSolutions(rows, angles, keys, of[:, REGULAR], count), is_whole > 0.0
+        found = FoundSolutions(rows, angles, keys, of[:, REGULAR], count)
+        return found, is_whole > 0.0, _even(most)
 
     def _first_of_mixed(
-        self, order: _Order, inner: Array, threads: int | None
-    ) -> tuple[FoundSolutions, Truths]:
+        self, order: Order, inner: Array, threads: int | None
+    ) -> tuple[FoundSolutions, Truths, Array]:
         angles, marks, _, most = order.roots(inner, threads=threads)
         parts: list[FoundSolutions] = []
         for how, some in ((ONE, marks == ISOLATED), (TWO, marks > ISOLATED)):
@@ -455,7 +410,7 @@ class SixAxesSolver:
                 starts = at[0], angles[at]
                 parts.append(self._searched(order, how, inner, starts, threads))
         found = distinct(parts)
-        return found, found.counts == _even(most)
+        return found, found.counts == _even(most), _even(most)
 
     def _second(
         self, inner: Array, threads: int | None
@@ -485,7 +440,7 @@ class SixAxesSolver:
         return found, root_error, np.column_stack(real)
 
     @cached_property
-    def _ways(self) -> list[tuple[Array, Sequence[tuple[_Order, Array]]]]:
+    def _ways(self) -> list[tuple[Array, Sequence[tuple[Order, Array]]]]:
         """Return how targets are displaced, by orders, and from which errors on.
 
         Those are two: of the better order, and of the other.
@@ -495,7 +450,7 @@ class SixAxesSolver:
         ]
         ways = [*zip(self._orders, DISPLACED, strict=True)]
         more = [(order, way) for order in self._orders for way in wide]
-        if self._is_mixed:
+        if any(self.arm.slides):
             return [(np.zeros(2), ways + more)]
         least = np.array([DISPLACED_FROM, DISPLACED_FROM])
         return [(least, ways), (np.array([FARTHER_FROM, np.inf]), more)]
@@ -505,7 +460,7 @@ class SixAxesSolver:
         found: FoundSolutions,
         inner: Array,
         some: Whole,
-        ways: Sequence[tuple[_Order, Array]],
+        ways: Sequence[tuple[Order, Array]],
         threads: int | None,
     ) -> tuple[FoundSolutions, Truths]:
         """Return what is found with what poses next to targets lead to, and where.
@@ -534,9 +489,9 @@ class SixAxesSolver:
             there = self._first(order, targets @ way, threads)[0]
             q, rows = there.angles, there.rows
             own = targets[rows]
-            q, error, keys, regular = _called(self._polish, threads, own, q)
+            q, error, keys, regular = called(self._polish, threads, own, q)
             for _ in range(ROUNDS):
-                q, error, keys, regular = _called(self._polish, threads, own, q)
+                q, error, keys, regular = called(self._polish, threads, own, q)
             good = error < ERROR
             near[rows[~good & (error < NEARLY)]] = True
             parts.append(
@@ -584,9 +539,7 @@ class SixAxesSolver:
             shifts = np.multiply.outer(SCALES[k : k + together], ways)
             starts = (before.angles + shifts).reshape(-1, 6)
             rows = np.tile(before.rows, len(starts) // max(1, len(before.rows)))
-            q, error, keys, regular = _called(
-                self._polish, threads, inner[rows], starts
-            )
+            q, error, keys, regular = called(self._polish, threads, inner[rows], starts)
             good = error < ERROR
             found = FoundSolutions(
                 rows[good], q[good], keys[good], regular[good], before.targets
@@ -596,7 +549,7 @@ class SixAxesSolver:
 
     def _searched(
         self,
-        order: _Order,
+        order: Order,
         how: int,
         inner: Array,
         starts: tuple[Whole, Array],
@@ -607,7 +560,7 @@ class SixAxesSolver:
         at, missed = order.near(how, inner[rows], angles, threads=threads)
         kept = np.flatnonzero(missed.ravel() < MISSED)
         rows = rows[kept // SEARCHES[how]["count"]]
-        q, error, keys, regular = _called(
+        q, error, keys, regular = called(
             self._polish, threads, inner[rows], at.reshape(-1, 6)[kept]
         )
         good = error < ERROR
@@ -620,11 +573,6 @@ class SixAxesSolver:
     ) -> FoundSolutions:
         """Return what is found, with more of some targets."""
         return found.with_others(again, distinct(more))
-
-
-def _called(kernel: Kernel, threads: int | None, *inputs: Array) -> Any:
-    """Return what a kernel does; it has a quick way in where no threads are given."""
-    return kernel(*inputs) if threads is None else kernel(*inputs, threads=threads)
 
 
 def _samples(links: Array, slides: Sequence[bool]) -> tuple[Array, Array]:

@@ -45,7 +45,17 @@ from armillary.trace.functions import (
     sin,
 )
 
-__all__ = ["KEYS", "apart_kernel", "near_kernel", "polish_kernel", "roots_kernel"]
+__all__ = [
+    "KEYS",
+    "MIXED_CHAIN",
+    "MOST_MIXED_STEPS",
+    "apart_kernel",
+    "mixed_chain",
+    "near_kernel",
+    "newton_of_mixed",
+    "polish_kernel",
+    "roots_kernel",
+]
 
 KEYS = 3
 """Numbers of a solution that differ where it does, and not by whole turns."""
@@ -53,7 +63,7 @@ KEYS = 3
 _RANDOM = np.random.default_rng(3).normal(size=(KEYS, 12))
 _KEY_ROWS = _RANDOM / np.linalg.norm(_RANDOM, axis=1, keepdims=True)
 
-MOST_STEPS = 6
+MOST_STEPS, MOST_MIXED_STEPS = 6, 12
 EXACT = 1e-14
 """Error of the inner pose below which no step is taken."""
 
@@ -79,6 +89,9 @@ MIXED_ARM = Table(
         reals("weight"),
     ),
     is_single=True,
+)
+MIXED_CHAIN = Table(
+    "chain", (reals("chain", (5, 3, 4)), *MIXED_ARM.fields[1:]), is_single=True
 )
 PASSES = Table("passes", (reals("number"),))
 
@@ -119,13 +132,23 @@ def polish_kernel(
             least that the first ones leave.
         weight: Of an error in length, in units of the scale, beside one in angle.
     """
-    arm = {"links": np.asarray(links)[np.newaxis]}
     if moves == len(slides) and not any(slides):
-        return _polish(mixed=False)({"arm": arm})
-    arm["slides"] = np.array(slides, np.float64)[np.newaxis]
-    arm["moves"] = (np.arange(len(slides)) < moves).astype(np.float64)[np.newaxis]
-    arm["weight"] = np.array([weight])
-    return _polish(mixed=True)({"arm": arm})
+        return _polish(mixed=False)({"arm": {"links": np.asarray(links)[np.newaxis]}})
+    arm = {"links": np.asarray(links)[np.newaxis], **_mixed_fields(slides, moves)}
+    return _polish(mixed=True)({"arm": {**arm, "weight": np.array([weight])}})
+
+
+def mixed_chain(links: Any, slides: Sequence[bool]) -> dict[str, Any]:
+    """Return the rows of `MIXED_CHAIN`, of which all six move."""
+    chain = {"chain": np.asarray(links)[np.newaxis]}
+    return {**chain, **_mixed_fields(slides, len(slides)), "weight": np.ones(1)}
+
+
+def _mixed_fields(slides: Sequence[bool], moves: int) -> dict[str, Any]:
+    return {
+        "slides": np.array(slides, np.float64)[np.newaxis],
+        "moves": (np.arange(len(slides)) < moves).astype(np.float64)[np.newaxis],
+    }
 
 
 def apart_kernel(slots: int) -> Kernel:
@@ -186,11 +209,16 @@ def _near(count: int) -> CompiledPipeline:
 @cache
 def _polish(*, mixed: bool) -> CompiledPipeline:
     begin = program(_unpolished, "active error keys regular", q=(6,))
-    step = _newton_of_mixed() if mixed else newton_program()
+    step = newton_of_mixed() if mixed else newton_program()
     stages = (
         begin,
         Each(
-            "arm", (While("active", (step,), limit=(2 if mixed else 1) * MOST_STEPS),)
+            "arm",
+            (
+                While(
+                    "active", (step,), limit=MOST_MIXED_STEPS if mixed else MOST_STEPS
+                ),
+            ),
         ),
     )
     return compile_pipeline(
@@ -263,7 +291,7 @@ def newton_program() -> Program:
     )
 
 
-def _newton_of_mixed() -> Program:
+def newton_of_mixed() -> Program:
     """Return a step where some joints slide and the last may stay at zero."""
     return loose(
         _step,
