@@ -13,6 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import mpmath
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -289,29 +290,75 @@ def test_bound_inputs_are_constants_of_the_module():
     np.testing.assert_array_equal(found, np.arange(19.0) * 2.0 + 4.0)
 
 
-def test_webassembly_computes_the_same(tmp_path: Path):
-    """In node, on SIMD of two lanes, without a fused multiply-add."""
+def webassembly_results(
+    function: StandaloneFunction, rows: Array, folder: Path
+) -> tuple[int, Array, Array]:
+    """Return of a function of one input the status, its rows, and each row alone."""
     where = platform_of("wasm32")
-    function = StandaloneFunction.of("arm", ARM)
-    module = wasm_module(made([function], 64, where), ["arm", "arm_rows"])
-    rows = np.random.default_rng(2).uniform(-3.0, 3.0, (7, 5))
+    name = function.name
+    bits = rows.dtype.itemsize * 8
+    module = wasm_module(made([function], bits, where), [name, f"{name}_rows"])
+    (port,) = function.computation.outputs
+    count, size = len(rows), rows[0].size
+    sizes = {"IN": size, "OUT": port.size, "COUNT": count, "BYTES": bits // 8}
+    constants = "".join(f"const {key} = {value};\n" for key, value in sizes.items())
     script = f"""
+{constants}
 const bytes = new Uint8Array({list(module)});
 const e = new WebAssembly.Instance(new WebAssembly.Module(bytes)).exports;
-const at = e.heap_base.value;
-e.memory.grow(1);
-const q = new Float64Array(e.memory.buffer, at, 35);
-q.set({rows.ravel().tolist()});
-const status = e.arm_rows(at, at + 280, 7) + e.arm(at, at + 1000);
-const found = new Float64Array(e.memory.buffer, at + 280, 42);
-finish([status, ...found]);
+const reals = {"Float64Array" if bits == 64 else "Float32Array"};
+const at = e.heap_base.value, to = at + BYTES * IN * COUNT;
+e.memory.grow(1 + (BYTES * (IN + OUT) * COUNT >> 16));
+new reals(e.memory.buffer, at, IN * COUNT).set({rows.ravel().tolist()});
+const status = e.{name}_rows(at, to, COUNT);
+const found = () => Array.from(new reals(e.memory.buffer, to, OUT * COUNT));
+const many = found();
+for (let k = 0; k < COUNT; k++) {{
+  e.{name}(at + BYTES * IN * k, to + BYTES * OUT * k);
+}}
+finish([[status], many, found()]);
 """
-    found = run_javascript(script, tmp_path)
-    wanted = compile(ARM)(rows)
-    assert found[0] == 0
-    np.testing.assert_allclose(
-        np.reshape(found[1:], wanted.shape), wanted, rtol=0, atol=4e-15
-    )
+    status, *both = run_javascript(script, folder)
+    many, single = (np.reshape(each, (count, *port.shape)) for each in both)
+    return int(status[0]), many, single
+
+
+def test_webassembly_computes_the_same(tmp_path: Path):
+    """In node, on SIMD of two lanes, without a fused multiply-add."""
+    rows = np.random.default_rng(2).uniform(-3.0, 3.0, (7, 5))
+    function = StandaloneFunction.of("arm", ARM)
+    status, many, single = webassembly_results(function, rows, tmp_path)
+    assert status == 0
+    np.testing.assert_array_equal(many, single)
+    np.testing.assert_allclose(many, compile(ARM)(rows), rtol=0, atol=4e-15)
+
+
+def angles() -> Array:
+    """Angles of all sizes, and the numbers next to multiples of a quarter turn."""
+    rng = np.random.default_rng(8)
+    sized = np.concatenate([rng.uniform(-s, s, 99) for s in (1e-9, 0.1, 3.2, 50, 1e9)])
+    quarters = np.arange(-40, 41) * (np.pi / 2)
+    beside = [np.nextafter(quarters, end) for end in (-np.inf, np.inf)]
+    return np.concatenate([sized, quarters, *beside, [0.0, -0.0]])
+
+
+@pytest.mark.parametrize("bits", [64, 32])
+def test_sines_in_webassembly_are_those_of_many_digits(bits: int, tmp_path: Path):
+    """They have a formula of their own: cosines are roots."""
+    pair = trace(lambda x: [np.sin(x), np.cos(x)], name="pair", x=())
+    x = angles().astype(f"f{bits // 8}")
+    x = x[abs(x) < (2.0**30 if bits == 64 else 2.0**16)]
+    function = StandaloneFunction.of("pair", pair)
+    status, many, single = webassembly_results(function, x[:, np.newaxis], tmp_path)
+    assert status == 0
+    np.testing.assert_array_equal(many, single)
+    with mpmath.workdps(50):
+        for angle, found in zip(x.tolist(), many.tolist(), strict=True):
+            for number, exact in zip(found, (mpmath.sin, mpmath.cos), strict=True):
+                wanted = exact(mpmath.mpf(angle))
+                unit = np.spacing(x.dtype.type(abs(float(wanted))))
+                assert abs(number - wanted) <= 2.0 * float(unit), (angle, exact)
+    assert many[-1].tolist() == [0.0, 1.0]
 
 
 def test_archive_is_what_the_format_says():

@@ -27,7 +27,7 @@ from armillary.kernel.block_rows import ALIGNMENT
 from armillary.kernel.builder import METADATA, FunctionBuilder, Value
 from armillary.kernel.compiler import with_small_buffers, without_empty_arrays
 from armillary.kernel.emit import emit_block
-from armillary.kernel.intrinsics.ieee import WHOLE, layout
+from armillary.kernel.intrinsics.ieee import KEPT, WHOLE, layout
 from armillary.kernel.levels import of_levels
 from armillary.kernel.machine_type import (
     F32,
@@ -161,8 +161,9 @@ def standalone_module(
     constants: set[bytes] = set()
     for each in functions:
         most = platform.machine.lanes(bits) if platform else 1
-        most = with_small_buffers(each.computation, real_of(bits, most)).lanes
-        blocks = [_Block(each, real_of(bits, k)) for k in sorted({1, most})]
+        real = real_of(bits, most, of_wasm=platform is not None and platform.is_wasm)
+        most = with_small_buffers(each.computation, real).lanes
+        blocks = [_Block(each, real.wide(k)) for k in sorted({1, most})]
         for block in blocks:
             declared.update(block.declared)
             parts += block.texts
@@ -186,6 +187,8 @@ def _assembled(
     )
     if "fma" in missing:
         text = _WHOLE_FMA.sub(_of_whole_number, text)
+    if platform and platform.is_wasm:
+        text = _KEPT.sub(r'call \1 asm sideeffect "", "=r,0"(\1 \2)', text)
     heads: list[str] = []
     for full, declaration in declared.items():
         _, name, *_, suffix = full.split(".")
@@ -474,6 +477,10 @@ _WHOLE_FMA: Final = re.compile(
     r"  (%\w+) = call (.+?) @llvm\.fma\.[\w.]+\((.+?) (%\w+), .+? "
     r"(0x[0-9A-F]{16}|splat \(\w+ 0x[0-9A-F]{16}\)), \3 (.+)\)" + WHOLE
 )
+
+
+_KEPT: Final = re.compile(rf"bitcast (.+) (%\w+) to \1{KEPT}")
+"""A number that is kept in its place: by an instruction of unknown effect, of none."""
 
 
 def _of_whole_number(found: re.Match[str]) -> str:

@@ -39,6 +39,7 @@ class Platform:
         lacks: Functions of LLVM, such as `fma`, that it has no instruction for.
         address: The integer with the size of an address, C's `size_t`.
         has_pages: Whether a stack that is too small ends in a page that is guarded.
+        is_wasm: Whether its code is translated again where it runs.
         is_gpu: Whether each row is a thread of its own; its code is PTX, as text.
         levels: Platforms that its code is made for, one of which is chosen where it
             runs, by number; see `levels.py`.
@@ -50,6 +51,7 @@ class Platform:
     lacks: frozenset[str] = frozenset()
     address: Type = I64
     has_pages: bool = True
+    is_wasm: bool = False
     is_gpu: bool = False
     levels: Mapping[int, Platform] = field(default_factory=dict[int, "Platform"])
 
@@ -118,6 +120,7 @@ _PLATFORMS: Final = {
             lacks=frozenset({"fma"}),
             address=I32,
             has_pages=False,
+            is_wasm=True,
         ),
         # GPUs from Volta on; the driver makes code for the one at hand.
         Platform(

@@ -73,7 +73,7 @@ def code_files(
     exported = [key for each in signatures for key in each.prototypes()]
     library = archive([("code.o", code)], exported)
     files = {f"{name}.o": code, f"lib{name}.a": library}
-    if platform.machine.triple.startswith("wasm"):
+    if platform.is_wasm:
         files[f"{name}.wasm"] = wasm_module(code, exported)
     return files, signatures
 
