@@ -288,8 +288,10 @@ def test_inverse_kinematics_of_closed_loops_is_compiled(tmp_path: Path):
     assert len(X) > 50
     np.testing.assert_allclose(cell.fk("tip")(found)[:, :2, 3], X[:, :2, 3], atol=1e-8)
     assert np.sqrt(errors).max() < 1e-8
-    far = X[0] + 5.0
+    far = X[0].copy()
+    far[0, 3] += 5.0
     assert kernel(far.reshape(16), home)[2] == 0.0
+    assert kernel(2.0 * X[0].reshape(16), home)[2] == -1.0
     for target in ("host", "c99", "aarch64"):
         folder = tmp_path / target
         cell.compile_to(folder, ask={"ik": solver}, target=target, name="lab")
@@ -300,6 +302,36 @@ def test_inverse_kinematics_of_closed_loops_is_compiled(tmp_path: Path):
             compiler, runner = (str(CROSS[0]), "-static"), str(CROSS[1])
         printed = ran(folder, "lab", *compiler, runner=runner)
         assert max(errors_of(printed)) < (1e-15 if target == "host" else 1e-8)
+
+
+def no_poses(X: Any) -> list[Any]:
+    """Matrices near a pose that are none."""
+    mirrored, scaled, ended, unknown, endless = (X.copy() for _ in range(5))
+    mirrored[:3, 0] *= -1.0
+    scaled[:3, :3] *= 1.001
+    ended[3, 2] = 0.5
+    unknown[0, 3] = np.nan
+    endless[2, 3] = np.inf
+    return [mirrored, scaled, ended, unknown, endless]
+
+
+def test_targets_that_are_no_pose_are_told_from_others(cell: arm.Cell):
+    """By what is compiled, as by the solver here."""
+    solver = cell.ik("tool0")
+    X = cell.fk("tool0")(np.full(6, 0.3))
+    for bad in no_poses(X):
+        reasons = solver.kernel(bad)[2]
+        assert (reasons == arm.Reason.INVALID_TARGET).all()
+        assert solver(bad).reason == arm.Reason.INVALID_TARGET
+    rail = arm.example("ur10_on_rail")
+    solver, home = rail.ik("tool0"), np.array(rail.home.q)
+    X = rail.fk("tool0")(home)
+    assert solver.kernel(X.reshape(16), home)[2] == 1.0
+    for bad in no_poses(X):
+        q, errors, found = solver.kernel(bad.reshape(16), home)
+        assert found == -1.0
+        assert np.isnan([*q, *errors]).all()
+        assert solver(bad).reason == arm.Reason.INVALID_TARGET
 
 
 def test_what_one_kernel_does_not_compute_is_refused(cell: arm.Cell, tmp_path: Path):

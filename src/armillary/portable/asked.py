@@ -182,9 +182,10 @@ OF_BRANCHES: Final = {
 
 OF_SEARCH: Final = {
     "near": "joint positions to start from [m or rad]",
-    "answer": "joint positions [m or rad], of the last attempt where none was found",
+    "answer": "joint positions [m or rad], of the last attempt where none was found, "
+    "NaN where the target is not a pose",
     "errors": "squares of the distance [m^2] and of the sine of the angle missed",
-    "found": "1 where the target is met, else 0",
+    "found": "1 where the target is met, else 0; -1 where it is not a pose",
 }
 
 
