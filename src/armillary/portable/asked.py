@@ -202,6 +202,9 @@ OF_ANSWERS: Final[Mapping[str, Mapping[str, str]]] = {
 STEADY: Final = 1000.0
 """By how much more than itself rounding of inputs may change results of a test."""
 
+TRIALS: Final = 8
+"""How often inputs of a test are changed by rounding, which may tip over or not."""
+
 STEP: Final = 0.001
 """How long the rates of differential inverse kinematics hold [s]."""
 
@@ -255,18 +258,15 @@ class Asked:
         """
         rows = self._drawn(generator, 2 * count, limits)
         unit = np.finfo(self.kernel.dtype).eps
-        near = [
-            (x * (1.0 + unit * generator.choice([-2.0, 2.0], x.shape))).astype(x.dtype)
-            for x in rows
-        ]
-        results, others = self._results(rows), self._results(near)
-        change = np.zeros(2 * count)
-        for x, y in zip(results, others, strict=True):
-            with np.errstate(invalid="ignore"):  # of infinite numbers
-                each = np.where(x == y, 0.0, np.abs(x - y) / (1.0 + np.abs(x)))
-            each = np.where(np.isnan(x) & np.isnan(y), 0.0, each)
-            each = np.where(np.isnan(each), np.inf, each).reshape(len(each), -1)
-            change = np.maximum(change, each.max(axis=1, initial=0.0))
+        results, change = self._results(rows), np.zeros(2 * count)
+        for _ in range(TRIALS):
+            near = [
+                (x * (1.0 + unit * generator.choice([-2.0, 2.0], x.shape))).astype(
+                    x.dtype
+                )
+                for x in rows
+            ]
+            change = np.maximum(change, _changes(results, self._results(near)))
         order = np.argsort(np.maximum(change, STEADY * unit), kind="stable")
         kept = np.sort(order[:count])
         return [x[kept] for x in (*rows, *results)]
@@ -314,6 +314,18 @@ class Asked:
     def meaning(self, port: Port) -> str:
         """Return what an input or output is, empty where nothing is known."""
         return self.meanings.get(port.name) or MEANINGS.get(port.name, "")
+
+
+def _changes(results: Sequence[Array], others: Sequence[Array]) -> Array:
+    """Return by how much rows of results differ, relative to one and their size."""
+    change = np.zeros(len(results[0]))
+    for x, y in zip(results, others, strict=True):
+        with np.errstate(invalid="ignore"):  # of infinite numbers
+            each = np.where(x == y, 0.0, np.abs(x - y) / (1.0 + np.abs(x)))
+        each = np.where(np.isnan(x) & np.isnan(y), 0.0, each)
+        each = np.where(np.isnan(each), np.inf, each).reshape(len(each), -1)
+        change = np.maximum(change, each.max(axis=1, initial=0.0))
+    return change
 
 
 def asked_of(
