@@ -32,8 +32,8 @@ from armillary.kernel.standalone import (
 from armillary.kernel.targets import GPU, SOURCE, Platform, platform_of, target_names
 from armillary.kernel.wasm_module import wasm_module
 from armillary.trace import OPS, Program, trace
-from javascript import run_javascript
 from one_operation import one_operation
+from webassembly import run_webassembly
 
 Array = npt.NDArray[Any]
 
@@ -294,33 +294,15 @@ def webassembly_results(
     function: StandaloneFunction, rows: Array, folder: Path
 ) -> tuple[int, Array, Array]:
     """Return of a function of one input the status, its rows, and each row alone."""
-    where = platform_of("wasm32")
-    name = function.name
+    name, where = function.name, platform_of("wasm32")
     bits = rows.dtype.itemsize * 8
     module = wasm_module(made([function], bits, where), [name, f"{name}_rows"])
     (port,) = function.computation.outputs
-    count, size = len(rows), rows[0].size
-    sizes = {"IN": size, "OUT": port.size, "COUNT": count, "BYTES": bits // 8}
-    constants = "".join(f"const {key} = {value};\n" for key, value in sizes.items())
-    script = f"""
-{constants}
-const bytes = new Uint8Array({list(module)});
-const e = new WebAssembly.Instance(new WebAssembly.Module(bytes)).exports;
-const reals = {"Float64Array" if bits == 64 else "Float32Array"};
-const at = e.heap_base.value, to = at + BYTES * IN * COUNT;
-e.memory.grow(1 + (BYTES * (IN + OUT) * COUNT >> 16));
-new reals(e.memory.buffer, at, IN * COUNT).set({rows.ravel().tolist()});
-const status = e.{name}_rows(at, to, COUNT);
-const found = () => Array.from(new reals(e.memory.buffer, to, OUT * COUNT));
-const many = found();
-for (let k = 0; k < COUNT; k++) {{
-  e.{name}(at + BYTES * IN * k, to + BYTES * OUT * k);
-}}
-finish([[status], many, found()]);
-"""
-    status, *both = run_javascript(script, folder)
-    many, single = (np.reshape(each, (count, *port.shape)) for each in both)
-    return int(status[0]), many, single
+    status, (many,), (single,) = run_webassembly(
+        module, name, [rows], [port.size], folder
+    )
+    shape = len(rows), *port.shape
+    return status, many.reshape(shape), single.reshape(shape)
 
 
 def test_webassembly_computes_the_same(tmp_path: Path):

@@ -16,9 +16,10 @@ import pytest
 import armillary as arm
 from armillary.errors import KernelError, ModelError, UnknownName
 from armillary.kernel import compile
-from armillary.portable.asked import Asked
+from armillary.portable.asked import Asked, asked_of
 from armillary.trace import trace
 from armillary.trace.functions import select
+from webassembly import run_webassembly
 
 GCC = shutil.which("gcc")
 needs_gcc = pytest.mark.skipif(GCC is None, reason="there is no gcc here")
@@ -290,6 +291,36 @@ def test_a_controller_among_obstacles_is_compiled(posts: arm.Cell, tmp_path: Pat
     assert "obstacles: 2 x 10: of each obstacle the ends of its segment [m]" in header
     with pytest.raises(ModelError, match="give avoid="):
         posts.controller(arm.tasks.Posture()).kernel_with(obstacles)
+
+
+@pytest.mark.thorough
+def test_controllers_run_in_webassembly(
+    cell: arm.Cell, posts: arm.Cell, tmp_path: Path
+):
+    """With limits of torques, and among obstacles that move: beside the process."""
+    avoid = posts.controller(
+        arm.tasks.Posture(), avoid=posts.collision(margin=0.01), rate=1000.0
+    )
+    obstacles = arm.Obstacles.spheres(
+        [[0.9, 0.5, 0.0], [0.0, -1.2, 0.1]], 0.1, [0.0, -0.5, 0.0]
+    )
+    torque = cell.controller(arm.tasks.Frame("tool0"), torque=True)
+    asked: list[tuple[arm.Cell, Any]] = [(cell, torque), (posts, (avoid, obstacles))]
+    for k, (of, step) in enumerate(asked):
+        folder = tmp_path / str(k)
+        of.compile_to(folder, ask={"step": step}, target="wasm32", name="lab")
+        (one,) = asked_of(
+            of.workcell, {"step": step}, state=None, dtype=np.dtype(np.float64)
+        )
+        *given, wanted = one.samples(np.random.default_rng(1), 25, of.limits)
+        module = (folder / "lab.wasm").read_bytes()
+        status, (many,), (single,) = run_webassembly(
+            module, "lab_step", given, [wanted[0].size], folder
+        )
+        assert status == 0
+        np.testing.assert_array_equal(many, single)
+        np.testing.assert_allclose(many, wanted, rtol=1e-11, atol=1e-11)
+        assert len(np.unique(many[:, 0])) == 25
 
 
 CROSS = shutil.which("aarch64-linux-gnu-gcc"), shutil.which("qemu-aarch64")
