@@ -30,7 +30,9 @@ def cell() -> arm.Cell:
     return arm.example("irb2400")
 
 
-def ran(folder: Path, name: str, *compiler: str, runner: str = "") -> str:
+def ran(
+    folder: Path, name: str, *compiler: str, runner: str = "", ending: str = ""
+) -> str:
     """Build the self-test of a folder with its library, and return what it prints.
 
     Args:
@@ -38,12 +40,13 @@ def ran(folder: Path, name: str, *compiler: str, runner: str = "") -> str:
         name: What names in it begin with.
         compiler: How C is compiled; by default gcc.
         runner: What runs the program; by default this machine.
+        ending: Of the name of the program.
     """
     source = folder / f"{name}.c"
     library = source if source.exists() else folder / f"lib{name}.a"
     strict = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-I", str(folder)]
     test = folder / f"{name}_test.c"
-    program = folder / "self_test"
+    program = folder / f"self_test{ending}"
     subprocess.run(
         [*(compiler or ("gcc",)), *strict, test, library, "-lm", "-o", program],
         check=True,
@@ -400,6 +403,36 @@ def test_aarch64_runs_and_agrees(cell: arm.Cell, tmp_path: Path):
     compiler = "aarch64-linux-gnu-gcc", "-static"
     printed = ran(tmp_path, "irb2400", *compiler, runner="qemu-aarch64")
     assert max(errors_of(printed)) < 4e-15
+
+
+MINGW = shutil.which("x86_64-w64-mingw32-gcc")
+WINE = shutil.which("wine64") or shutil.which("wine64", path="/usr/lib/wine")
+
+
+@pytest.mark.skipif(
+    None in (MINGW, WINE) or platform.machine() != "x86_64",
+    reason="needs MinGW's gcc and wine64, on x86-64",
+)
+@pytest.mark.thorough
+def test_windows_runs_and_agrees_to_the_last_bit(
+    cell: arm.Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Also a clearance, whose frame is of many pages."""
+    monkeypatch.setenv("WINEPREFIX", str(tmp_path / "wine"))
+    monkeypatch.setenv("WINEDEBUG", "-all")
+    ask = ["fk:tool0", "ik:tool0", "inverse_dynamics", "clearance"]
+    folder = tmp_path / "lab"
+    made = cell.compile_to(folder, ask=ask, target="x86-64-windows", name="lab")
+    assert {"lab.obj", "lab.lib"} <= set(made.sizes)
+    assert (
+        '"${CMAKE_CURRENT_SOURCE_DIR}/lab.lib"'
+        in (folder / "CMakeLists.txt").read_text()
+    )
+    (folder / "lab.lib").rename(folder / "liblab.a")  # what `ran` links
+    printed = ran(folder, "lab", str(MINGW), runner=str(WINE), ending=".exe")
+    errors = errors_of(printed)
+    assert len(errors) == 2 * (len(ask) + 3)
+    assert max(errors) == 0.0
 
 
 LEVELS = {"Nehalem": 2, "Haswell": 3, "Haswell,-xsave": 2}

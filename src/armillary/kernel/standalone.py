@@ -28,7 +28,7 @@ from armillary.kernel.builder import METADATA, FunctionBuilder, Value
 from armillary.kernel.compiler import with_small_buffers, without_empty_arrays
 from armillary.kernel.emit import emit_block
 from armillary.kernel.intrinsics.ieee import KEPT, WHOLE, layout
-from armillary.kernel.levels import of_levels
+from armillary.kernel.levels import STACK_PROBE, WINDOWS_HINTS, of_levels
 from armillary.kernel.machine_type import (
     F32,
     F64,
@@ -155,7 +155,8 @@ def standalone_module(
             level: standalone_module(functions, bits, each)
             for level, each in platform.levels.items()
         }
-        return of_levels(made, [each.machine for each in platform.levels.values()])
+        machines = [each.machine for each in platform.levels.values()]
+        return of_levels(made, machines, more=STACK_PROBE * platform.is_windows)
     declared: dict[str, str] = {}
     parts: list[str] = []
     constants: set[bytes] = set()
@@ -205,7 +206,9 @@ def _assembled(
 def _attributes(platform: Platform | None) -> str:
     # No tables for unwinding, which refer to functions of a library.
     hints = ["nounwind"]
-    if platform and platform.has_pages:
+    if platform and platform.is_windows:
+        hints += WINDOWS_HINTS
+    elif platform and platform.has_pages:
         hints += ['"probe-stack"="inline-asm"', '"stackrealign"']
     return re.sub(r"(?<=#0 = {).*(?=})", f" {' '.join(hints)} ", METADATA)
 

@@ -55,6 +55,11 @@ class Platform:
     is_gpu: bool = False
     levels: Mapping[int, Platform] = field(default_factory=dict[int, "Platform"])
 
+    @property
+    def is_windows(self) -> bool:
+        """Return whether its system is Windows."""
+        return "windows" in self.machine.triple
+
     def check_type(self, bits: int) -> None:
         """Check that it computes with reals of so many bits.
 
@@ -135,8 +140,20 @@ _PLATFORMS: Final = {
 }
 
 
+_WINDOWS: Final = "pc-windows-msvc"
 _X86_64: Final = {level: _PLATFORMS[f"x86-64-v{level}"] for level in (2, 3, 4)}
 _PLATFORMS["x86-64"] = replace(_X86_64[2], name="x86-64", levels=_X86_64)
+_OF_WINDOWS: Final = {
+    level: replace(
+        each,
+        name=f"{each.name}-windows",
+        machine=msgspec.structs.replace(each.machine, triple=f"x86_64-{_WINDOWS}"),
+    )
+    for level, each in _X86_64.items()
+}
+_PLATFORMS["x86-64-windows"] = replace(
+    _OF_WINDOWS[2], name="x86-64-windows", levels=_OF_WINDOWS
+)
 
 
 def target_names() -> tuple[str, ...]:

@@ -73,8 +73,9 @@ def compile_to(
             `cell.fk("tool0")`, to solvers, controllers, collision checks, or pairs of
             a controller and as many obstacles as its steps are given.
         target: `host`, `x86-64-v2`, `x86-64-v3`, `x86-64-v4`, `x86-64` for these
-            three in one library, `aarch64`, `armv7em` (float32), `armv7em-dp`,
-            `wasm32`, `c99` for source, or `ptx` for GPUs, which is one file of kernels.
+            three in one library, `x86-64-windows` for the same there, `aarch64`,
+            `armv7em` (float32), `armv7em-dp`, `wasm32`, `c99` for source, or `ptx` for
+            GPUs, which is one file of kernels.
         state: Where other joints and bases are; by default as built.
         dtype: float64 or float32, the type that is computed in.
         name: What names begin with; by default the name of the cell.
@@ -127,12 +128,17 @@ def _companions(
     }
     kind = signatures[0].asked.kernel.dtype
     made = f"target {target}, {kind}."
-    has_levels = target != SOURCE and platform_of(target).levels
+    platform = None if target == SOURCE else platform_of(target)
+    has_levels = platform is not None and platform.levels
     kept = "one number, the level of the machine" if has_levels else "nothing"
     texts = {
         f"{name}.h": header(name, cell, signatures, made, kept),
         f"{name}_test.c": self_test(name, list(tests.items())),
-        "CMakeLists.txt": build_file(name, is_source=target == SOURCE),
+        "CMakeLists.txt": build_file(
+            name,
+            is_source=platform is None,
+            is_windows=platform is not None and platform.is_windows,
+        ),
         f"{name}_example.py": python_example(name, tests),
     }
     return {key: text.encode() for key, text in texts.items()}
