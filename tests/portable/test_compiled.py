@@ -569,6 +569,7 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"ask": ["fk:tool0"], "name": "a" * 64}, ModelError, "at most 63 letters"),
     ({"ask": {"f": 3}}, ModelError, "int, which cannot be compiled"),
     ({"ask": ["fk:tool0"], "name": "1st"}, ModelError, "identifier of C"),
+    ({"ask": ["fk:tool0"], "name": "test"}, ModelError, "CMake has a target 'test'"),
     ({"ask": ["fk:tool0"], "target": "vax"}, UnknownName, "no target named 'vax'"),
     ({"ask": ["fk:tool0"], "target": "armv7em"}, KernelError, "for float32"),
     ({"ask": ["ik:tool0"], "dtype": "float32"}, KernelError, "dtype=float64"),
@@ -587,6 +588,27 @@ def test_bad_input(
     with pytest.raises(kind, match=re.escape(message)):
         cell.compile_to(tmp_path / "out", **given)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_is_a_path(cell: arm.Cell):
+    with pytest.raises(ModelError, match="A folder is a path, not 3"):
+        cell.compile_to(3, ask=["fk:tool0"])  # pyright: ignore[reportArgumentType]
+
+
+@needs_gcc
+@pytest.mark.parametrize("target", ["host", "c99"])
+def test_cells_without_joints_are_compiled(tmp_path: Path, target: str):
+    """Poses of them are constants: functions have no input."""
+    post = arm.Link(
+        name="top",
+        parent="base",
+        joint=arm.joints.Fixed(precursor=arm.Pose.translation(1.0, 2.0, 3.0)),
+    )
+    still = arm.Manipulator(name="post", links=[arm.Link(name="base"), post])
+    cell = arm.Cell(manipulators=[still])
+    cell.compile_to(tmp_path, ask=["fk:top"], target=target, name="lab")
+    assert "int lab_fk_top(double pose[16]);" in (tmp_path / "lab.h").read_text()
+    assert errors_of(ran(tmp_path, "lab")) == [0.0, 0.0]
 
 
 def test_files_in_the_way_are_kept(cell: arm.Cell, tmp_path: Path):

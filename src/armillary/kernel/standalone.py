@@ -15,7 +15,7 @@ import math
 import re
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, final
 
 import numpy as np
@@ -112,7 +112,9 @@ class StandaloneFunction:
         assert isinstance(computation, Program | Pipeline)
         tables = dict(tables or {})
         if isinstance(computation, Program):
-            computation = without_empty_arrays(computation)
+            given_ports = tuple(port for port in computation.inputs if port.size)
+            # NumPy needs an input, these functions do not.
+            computation = replace(without_empty_arrays(computation), inputs=given_ports)
         elif any(calls_in(computation.stages)):
             tables = numbered_tables(computation, tables, callees)
         if not computation.outputs:

@@ -131,6 +131,13 @@ OF_SOURCES: Final = re.compile(
 )
 """Names that sources have for themselves."""
 
+OF_CMAKE: Final = frozenset(
+    {"all", "clean", "edit_cache", "help", "install", "package", "package_source"}
+    | {"rebuild_cache", "test", "ALL_BUILD", "INSTALL", "PACKAGE", "RUN_TESTS"}
+    | {"ZERO_CHECK", "list_install_components", "preinstall"}
+)
+"""Targets of CMake's own, whose names no library can have."""
+
 LONGEST: Final = 63
 """Letters of a name; tools of C need not tell longer ones apart."""
 
@@ -409,6 +416,11 @@ def check_names(name: Any, asked: Sequence[Asked]) -> None:
             f"{quote(name)} cannot be the name of a library; give name=: an identifier "
             "of C has letters, digits and '_', begins with a letter, is not a keyword, "
             f"and has at most {LONGEST} letters here."
+        )
+    if name in OF_CMAKE:
+        raise ModelError(
+            f"CMake has a target '{name}' of its own, so no library can have this name; "
+            "give another, as in name='lab'."
         )
     of_macros = {f"{name.upper()}_{end}" for end in ("JOINTS", "H")}
     for one in asked:

@@ -86,13 +86,15 @@ def compile_to(
 
     Raises:
         UnknownName: No target, question or frame has this name.
-        ModelError: C does not allow a name, or files are in the way.
+        ModelError: C or CMake does not allow a name, `folder` is no path, or files are
+            in the way.
         KernelError: The target lacks the type, or a question cannot be compiled.
     """
     with IMPORT_LOCK:  # what makes code
         from armillary.kernel.targets import GPU
         from armillary.portable.code import code_files
 
+    path = _folder(folder)
     kind = real_type(dtype)
     bits = kind.itemsize * 8
     name = name or cell.name
@@ -108,7 +110,6 @@ def compile_to(
     files, signatures = code_files(name, asked, bits, target)
     if target != GPU:
         files |= _companions(name, cell, signatures, target)
-    path = Path(folder)
     _write(path, files, overwrite=overwrite)
     sizes = {key: len(data) for key, data in files.items()}
     return CompiledFolder(path, sizes, tuple(each.name for each in signatures))
@@ -122,8 +123,13 @@ def _companions(
         from armillary.kernel.targets import SOURCE, platform_of
 
     generator = np.random.default_rng(SEED)
+    # Functions have no empty arrays, such as the joint positions of cells without any.
     tests: dict[Signature, list[Any]] = {
-        each: each.asked.samples(generator, TEST_ROWS, cell.limits)
+        each: [
+            rows
+            for rows in each.asked.samples(generator, TEST_ROWS, cell.limits)
+            if rows.size
+        ]
         for each in signatures
     }
     kind = signatures[0].asked.kernel.dtype
@@ -142,6 +148,13 @@ def _companions(
         f"{name}_example.py": python_example(name, tests),
     }
     return {key: text.encode() for key, text in texts.items()}
+
+
+def _folder(folder: Any) -> Path:
+    try:
+        return Path(folder)
+    except TypeError as error:
+        raise ModelError(f"A folder is a path, not {quote(folder)}.") from error
 
 
 def _write(path: Path, files: Mapping[str, bytes], *, overwrite: bool) -> None:
