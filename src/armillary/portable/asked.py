@@ -419,8 +419,8 @@ def check_names(name: Any, asked: Sequence[Asked]) -> None:
         )
     if name in OF_CMAKE:
         raise ModelError(
-            f"CMake has a target '{name}' of its own, so no library can have this name; "
-            "give another, as in name='lab'."
+            f"CMake has a target '{name}' of its own, so no library can have this "
+            "name; give another, as in name='lab'."
         )
     of_macros = {f"{name.upper()}_{end}" for end in ("JOINTS", "H")}
     for one in asked:
