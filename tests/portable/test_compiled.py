@@ -360,7 +360,7 @@ def test_inverse_kinematics_of_closed_loops_is_compiled(tmp_path: Path):
         assert max(errors_of(printed)) < (1e-15 if target == "host" else 1e-8)
 
 
-def no_poses(X: Any) -> list[Any]:
+def not_poses(X: Any) -> list[Any]:
     """Matrices near a pose that are none."""
     mirrored, scaled, ended, unknown, endless = (X.copy() for _ in range(5))
     mirrored[:3, 0] *= -1.0
@@ -371,11 +371,11 @@ def no_poses(X: Any) -> list[Any]:
     return [mirrored, scaled, ended, unknown, endless]
 
 
-def test_targets_that_are_no_pose_are_told_from_others(cell: arm.Cell):
+def test_targets_that_are_not_poses_are_told_from_others(cell: arm.Cell):
     """By what is compiled, as by the solver here."""
     solver = cell.ik("tool0")
     X = cell.fk("tool0")(np.full(6, 0.3))
-    for bad in no_poses(X):
+    for bad in not_poses(X):
         reasons = solver.kernel(bad)[2]
         assert (reasons == arm.Reason.INVALID_TARGET).all()
         assert solver(bad).reason == arm.Reason.INVALID_TARGET
@@ -383,7 +383,7 @@ def test_targets_that_are_no_pose_are_told_from_others(cell: arm.Cell):
     solver, home = rail.ik("tool0"), np.array(rail.home.q)
     X = rail.fk("tool0")(home)
     assert solver.kernel(X.reshape(16), home)[2] == 1.0
-    for bad in no_poses(X):
+    for bad in not_poses(X):
         q, errors, found = solver.kernel(bad.reshape(16), home)
         assert found == -1.0
         assert np.isnan([*q, *errors]).all()

@@ -86,8 +86,8 @@ def compile_to(
 
     Raises:
         UnknownName: No target, question or frame has this name.
-        ModelError: C or CMake does not allow a name, `folder` is no path, or files are
-            in the way.
+        ModelError: C or CMake does not allow a name, `folder` is not a path, or files
+            are in the way.
         KernelError: The target lacks the type, or a question cannot be compiled.
     """
     with IMPORT_LOCK:  # what makes code
