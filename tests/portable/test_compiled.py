@@ -371,7 +371,7 @@ def not_poses(X: Any) -> list[Any]:
     return [mirrored, scaled, ended, unknown, endless]
 
 
-def test_targets_that_are_not_poses_are_told_from_others(cell: arm.Cell):
+def test_targets_that_are_not_poses_have_a_reason(cell: arm.Cell):
     """By what is compiled, as by the solver here."""
     solver = cell.ik("tool0")
     X = cell.fk("tool0")(np.full(6, 0.3))
