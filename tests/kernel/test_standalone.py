@@ -13,6 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import mpmath
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -31,8 +32,8 @@ from armillary.kernel.standalone import (
 from armillary.kernel.targets import GPU, SOURCE, Platform, platform_of, target_names
 from armillary.kernel.wasm_module import wasm_module
 from armillary.trace import OPS, Program, trace
-from javascript import run_javascript
 from one_operation import one_operation
+from webassembly import run_webassembly
 
 Array = npt.NDArray[Any]
 
@@ -87,6 +88,23 @@ def elf_symbols(code: bytes) -> Iterator[tuple[str, bool, bool]]:
             yield text, index != 0, info >> 4 == 1
 
 
+def coff_symbols(code: bytes) -> Iterator[tuple[str, bool, bool]]:
+    """Yield the same for an object of Windows, merged constants left out."""
+    start, count = struct.unpack_from("<II", code, 8)
+    texts, k = start + 18 * count, 0
+    while k < count:
+        place = start + 18 * k
+        short, section, kind, more = struct.unpack_from("<8s4xh2xBB", code, place)
+        k += 1 + more
+        zeros, offset = struct.unpack_from("<II", short)
+        if zeros == 0:
+            at = texts + offset
+            short = code[at : code.index(b"\0", at)]
+        text = short.rstrip(b"\0").decode()
+        if "mm@" not in text and "real@" not in text:
+            yield text, section != 0, kind == 2  # IMAGE_SYM_CLASS_EXTERNAL
+
+
 def made(functions: Sequence[StandaloneFunction], bits: int, where: Platform) -> bytes:
     return to_object(
         standalone_module(functions, bits, where), where.machine, 1, variables=True
@@ -106,9 +124,12 @@ def test_objects_need_nothing_and_export_the_functions_alone(name: str):
     if name == "wasm32":
         wasm_module(code, sorted(wanted))  # refuses what needs anything
         return
-    symbols = list(elf_symbols(code))
-    assert {text for text, is_defined, _ in symbols if not is_defined} == {""}
-    assert {text for text, _, is_global in symbols if is_global} == wanted
+    symbols = list((coff_symbols if where.is_windows else elf_symbols)(code))
+    # Windows: a mark that reals are used, which every runtime defines.
+    missing = {"_fltused"} if where.is_windows else {""}
+    assert {text for text, is_defined, _ in symbols if not is_defined} == missing
+    assert {text for text, _, is_global in symbols if is_global} - missing == wanted
+    assert (b".pdata" in code) == where.is_windows
 
 
 Call = Callable[..., list[Array]]
@@ -289,29 +310,57 @@ def test_bound_inputs_are_constants_of_the_module():
     np.testing.assert_array_equal(found, np.arange(19.0) * 2.0 + 4.0)
 
 
+def webassembly_results(
+    function: StandaloneFunction, rows: Array, folder: Path
+) -> tuple[int, Array, Array]:
+    """Return of a function of one input the status, its rows, and each row alone."""
+    name, where = function.name, platform_of("wasm32")
+    bits = rows.dtype.itemsize * 8
+    module = wasm_module(made([function], bits, where), [name, f"{name}_rows"])
+    (port,) = function.computation.outputs
+    status, (many,), (single,) = run_webassembly(
+        module, name, [rows], [port.size], folder
+    )
+    shape = len(rows), *port.shape
+    return status, many.reshape(shape), single.reshape(shape)
+
+
 def test_webassembly_computes_the_same(tmp_path: Path):
     """In node, on SIMD of two lanes, without a fused multiply-add."""
-    where = platform_of("wasm32")
-    function = StandaloneFunction.of("arm", ARM)
-    module = wasm_module(made([function], 64, where), ["arm", "arm_rows"])
     rows = np.random.default_rng(2).uniform(-3.0, 3.0, (7, 5))
-    script = f"""
-const bytes = new Uint8Array({list(module)});
-const e = new WebAssembly.Instance(new WebAssembly.Module(bytes)).exports;
-const at = e.heap_base.value;
-e.memory.grow(1);
-const q = new Float64Array(e.memory.buffer, at, 35);
-q.set({rows.ravel().tolist()});
-const status = e.arm_rows(at, at + 280, 7) + e.arm(at, at + 1000);
-const found = new Float64Array(e.memory.buffer, at + 280, 42);
-finish([status, ...found]);
-"""
-    found = run_javascript(script, tmp_path)
-    wanted = compile(ARM)(rows)
-    assert found[0] == 0
-    np.testing.assert_allclose(
-        np.reshape(found[1:], wanted.shape), wanted, rtol=0, atol=4e-15
-    )
+    function = StandaloneFunction.of("arm", ARM)
+    status, many, single = webassembly_results(function, rows, tmp_path)
+    assert status == 0
+    np.testing.assert_array_equal(many, single)
+    np.testing.assert_allclose(many, compile(ARM)(rows), rtol=0, atol=4e-15)
+
+
+def angles() -> Array:
+    """Angles of all sizes, and the numbers next to multiples of a quarter turn."""
+    rng = np.random.default_rng(8)
+    sized = np.concatenate([rng.uniform(-s, s, 99) for s in (1e-9, 0.1, 3.2, 50, 1e9)])
+    quarters = np.arange(-40, 41) * (np.pi / 2)
+    beside = [np.nextafter(quarters, end) for end in (-np.inf, np.inf)]
+    return np.concatenate([sized, quarters, *beside, [0.0, -0.0]])
+
+
+@pytest.mark.parametrize("bits", [64, 32])
+def test_sines_in_webassembly_are_those_of_many_digits(bits: int, tmp_path: Path):
+    """They have a formula of their own: cosines are roots."""
+    pair = trace(lambda x: [np.sin(x), np.cos(x)], name="pair", x=())
+    x = angles().astype(f"f{bits // 8}")
+    x = x[abs(x) < (2.0**30 if bits == 64 else 2.0**16)]
+    function = StandaloneFunction.of("pair", pair)
+    status, many, single = webassembly_results(function, x[:, np.newaxis], tmp_path)
+    assert status == 0
+    np.testing.assert_array_equal(many, single)
+    with mpmath.workdps(50):
+        for angle, found in zip(x.tolist(), many.tolist(), strict=True):
+            for number, exact in zip(found, (mpmath.sin, mpmath.cos), strict=True):
+                wanted = exact(mpmath.mpf(angle))
+                unit = np.spacing(x.dtype.type(abs(float(wanted))))
+                assert abs(number - wanted) <= 2.0 * float(unit), (angle, exact)
+    assert many[-1].tolist() == [0.0, 1.0]
 
 
 def test_archive_is_what_the_format_says():

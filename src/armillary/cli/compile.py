@@ -19,8 +19,9 @@ inverse_dynamics, forward_dynamics, mass_matrix, gravity_torque, bias_torque, ch
 clearance; NAME= in front names its function.
 """
 TARGETS = """\
-host, x86-64-v2, x86-64-v3, x86-64-v4, x86-64 for all three, aarch64, \
-armv7em (float32), armv7em-dp, wasm32, c99 for source, or ptx for GPUs"""
+host, x86-64-v2, x86-64-v3, x86-64-v4, x86-64 for all three, \
+x86-64-windows, aarch64, armv7em (float32), armv7em-dp, wasm32, c99 for source, or \
+ptx for GPUs"""
 
 
 @verb(

@@ -12,6 +12,7 @@ from which the step searches next.
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -33,7 +34,7 @@ from armillary.ik.search_step import (
     row_ends,
     step_program,
 )
-from armillary.ik.targets import POSE_SIZE
+from armillary.ik.targets import POSE_SIZE, is_rigid, pose_at
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.stages import Each, Stage, While
 from armillary.kernel.tables import Table, reals
@@ -64,6 +65,9 @@ SEED: Final = 7
 MISSED: Final = 2
 """Numbers that say what an answer misses, of a distance and of an angle."""
 
+NO_POSE: Final = -1.0
+"""What is found where the target is not a pose: nothing is sought."""
+
 TIGHTER: Final = 1e-3
 """What goals may miss here, over what a search allows: with one more step the answers
 of other machines agree."""
@@ -75,7 +79,8 @@ class StandaloneSearch(NamedTuple):
     Attributes:
         pipeline: Inputs `target`, the sixteen numbers of a pose, `near` (n,), then what
             is in `bound`. Outputs `answer` (n,), `errors` (2,), the squares of what is
-            missed, of a distance and a sine, and `found`, 1 where they are small.
+            missed, of a distance and a sine, and `found`, 1 where they are small, and
+            NO_POSE where the target is not a pose: then the others are NaN.
         tables: The starts, and stored assemblies of loops.
         bound: Inputs that the problem decides.
     """
@@ -125,6 +130,7 @@ def search_pipeline(problem: IKProblem) -> StandaloneSearch:
             name="ik_open",
             outputs=("open", "found", "answer", "errors"),
             near=(n,),
+            target=(POSE_SIZE,),
         ),
         Each("starts", attempt, active="open"),
     )
@@ -145,8 +151,12 @@ Attempt = tuple[tuple[Stage, ...], tuple[Table, ...], dict[str, Array]]
 """The stages of an attempt from one start, their tables, and inputs that are bound."""
 
 
-def _opened(near: Vector) -> Any:
-    return 1.0, 0.0, list(near), [0.0] * MISSED
+def _opened(near: Vector, target: Vector) -> Any:
+    rigid = is_rigid(*pose_at(target, 0))
+    answer, errors = (
+        [select(rigid, x, math.nan) for x in row] for row in (near, [0.0] * MISSED)
+    )
+    return select(rigid, 1.0, 0.0), select(rigid, 0.0, NO_POSE), answer, errors
 
 
 def _chosen(near: Vector, start: Vector, is_near: Number) -> Any:

@@ -37,7 +37,8 @@ class SolverKernel:
       values of `Reason`, 0.5 more just beyond a limit; and how many branches are so,
       (...).
     - Of a search: `target` (..., 16), row by row, then `near` (..., n). Returns q
-      (..., n), squares (..., 2), and 1 where the target is met, else 0, (...).
+      (..., n), squares (..., 2), and 1 where the target is met, 0 where it is not, -1
+      where it is not a pose, (...).
 
     Attributes:
         kernel: The kernel of all inputs.

@@ -405,6 +405,8 @@ class _Function:
         elif operation == "store":
             value, _, where = rest.partition(", ptr ")
             kind, _, value = value.partition(" ")
+            if kind not in TYPES:  # a vector
+                raise _unknown(line)
             place = where.partition(",")[0]
             text = self._value(value, kind)
             if place[1:] in self.cells:

@@ -14,7 +14,7 @@ from typing import Final
 
 from armillary.kernel.host import Target
 
-__all__ = ["CHOICE", "of_levels"]
+__all__ = ["CHOICE", "STACK_PROBE", "WINDOWS_HINTS", "of_levels"]
 
 
 def _bits(*positions: int) -> int:
@@ -41,6 +41,26 @@ define internal i32 @level.xgetbv() #0 {
   ret i32 %low
 }
 """
+
+STACK_PROBE: Final = r"""
+define internal void @stack_probe() #1 {
+  call void asm sideeffect "pushq %rcx\0Apushq %rax\0Aleaq 24(%rsp), %rcx\0A\
+1:\0Acmpq $$0x1000, %rax\0Ajbe 2f\0Asubq $$0x1000, %rcx\0Atestq %rcx, (%rcx)\0A\
+subq $$0x1000, %rax\0Ajmp 1b\0A2:\0Asubq %rax, %rcx\0Atestq %rcx, (%rcx)\0A\
+popq %rax\0Apopq %rcx\0Aretq", ""()
+  unreachable
+}
+attributes #1 = { naked nounwind }
+""".replace("\\\n", "")
+"""Windows: the function that touches each page of a frame of %rax bytes, in turn.
+
+LLVM calls it before a frame of more than a page, whose last page would else be behind
+the one that is guarded. Runtimes have such a function under different names.
+"""
+
+WINDOWS_HINTS: Final = ("uwtable", '"probe-stack"="stack_probe"')
+"""Hints of functions: tables by which debuggers walk the stack, which Windows asks of
+all functions, and the function above."""
 
 CHOICE: Final = f"""
 @level.kept = internal global i32 0
@@ -101,12 +121,15 @@ _NAME: Final = re.compile(r"@(?!llvm\.|data_[0-9a-f]{16}\b)([\w.]+)")
 """A name of a level's own; constants are the same for the same bytes."""
 
 
-def of_levels(modules: Mapping[int, str], machines: Sequence[Target]) -> str:
+def of_levels(
+    modules: Mapping[int, str], machines: Sequence[Target], *, more: str = ""
+) -> str:
     """Return one module of several, with the same functions for each level.
 
     Args:
         modules: The IR of each level, by its number, from the least.
         machines: What LLVM must know of each, in the same order.
+        more: Functions that all levels share.
     """
     shared: dict[str, None] = {}
     parts: list[str] = []
@@ -123,7 +146,7 @@ def of_levels(modules: Mapping[int, str], machines: Sequence[Target]) -> str:
     entries = _ENTRY.findall(next(iter(modules.values())))
     parts += [_entry(name, given, list(modules)) for name, given in entries]
     last = ["attributes #0 = { nounwind }", '!2 = !{!"branch_weights", i32 100, i32 1}']
-    return "\n".join([*shared, *parts, ASSEMBLY, CHOICE, *heads, *last])
+    return "\n".join([*shared, *parts, ASSEMBLY, CHOICE, more, *heads, *last])
 
 
 def _of_machine(machine: Target) -> str:

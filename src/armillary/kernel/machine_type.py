@@ -34,6 +34,8 @@ class Type:
     Attributes:
         element: The name of what is in one lane.
         lanes: The number of lanes; a vector of one lane is a scalar.
+        of_wasm: Whether it is of WebAssembly, for which some formulas are others. Code
+            is right either way; integers do not say it.
         text: Its name in the IR.
         suffix: The ending of an intrinsic's name for it, such as `v4f64`.
         is_real: Whether it holds reals.
@@ -43,6 +45,7 @@ class Type:
 
     element: str
     lanes: int = 1
+    of_wasm: bool = False
     text: str = field(init=False, repr=False, compare=False)
     suffix: str = field(init=False, repr=False, compare=False)
     is_real: bool = field(init=False, repr=False, compare=False)
@@ -68,7 +71,7 @@ class Type:
     @property
     def scalar(self) -> Type:
         """Return the type of one lane."""
-        return _type(self.element, 1)
+        return _type(self.element, 1, self.of_wasm)
 
     @property
     def integer(self) -> Type:
@@ -77,7 +80,7 @@ class Type:
 
     def wide(self, lanes: int) -> Type:
         """Return a vector of `lanes` of these."""
-        return _type(self.element, lanes)
+        return _type(self.element, lanes, self.of_wasm)
 
     def constant(self, number: float) -> str:
         """Return a number in the IR, the same in every lane."""
@@ -93,8 +96,8 @@ class Type:
 
 
 @lru_cache(maxsize=256)
-def _type(element: str, lanes: int) -> Type:
-    return Type(element, lanes)
+def _type(element: str, lanes: int, of_wasm: bool = False) -> Type:
+    return Type(element, lanes, of_wasm)
 
 
 # By the bits of a number: 0.0 equals -0.0, and NaN nothing.
@@ -118,9 +121,9 @@ I1, I8, I16, I32, I64 = (_type(f"i{bits}", 1) for bits in (1, 8, 16, 32, 64))
 F32, F64, PTR, VOID = (_type(name, 1) for name in ("float", "double", "ptr", "void"))
 
 
-def real_of(bits: int, lanes: int = 1) -> Type:
+def real_of(bits: int, lanes: int = 1, *, of_wasm: bool = False) -> Type:
     """Return the type of reals of 64 or 32 bits."""
-    return (F64 if bits == 64 else F32).wide(lanes)
+    return _type((F64 if bits == 64 else F32).element, lanes, of_wasm)
 
 
 def bits_of_lanes(lanes: int) -> Type:

@@ -15,7 +15,7 @@ import math
 import re
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, final
 
 import numpy as np
@@ -28,8 +28,8 @@ from armillary.kernel.builder import METADATA, FunctionBuilder, Value
 from armillary.kernel.compiler import with_small_buffers, without_empty_arrays
 from armillary.kernel.emit import emit_block
 from armillary.kernel.gpu_entry import Place, inlined, sizes_of_blocks, thread_code
-from armillary.kernel.intrinsics.ieee import WHOLE, layout
-from armillary.kernel.levels import of_levels
+from armillary.kernel.intrinsics.ieee import KEPT, WHOLE, layout
+from armillary.kernel.levels import STACK_PROBE, WINDOWS_HINTS, of_levels
 from armillary.kernel.machine_type import (
     F32,
     F64,
@@ -112,7 +112,9 @@ class StandaloneFunction:
         assert isinstance(computation, Program | Pipeline)
         tables = dict(tables or {})
         if isinstance(computation, Program):
-            computation = without_empty_arrays(computation)
+            given_ports = tuple(port for port in computation.inputs if port.size)
+            # NumPy needs an input, these functions do not.
+            computation = replace(without_empty_arrays(computation), inputs=given_ports)
         elif any(calls_in(computation.stages)):
             tables = numbered_tables(computation, tables, callees)
         if not computation.outputs:
@@ -155,14 +157,16 @@ def standalone_module(
             level: standalone_module(functions, bits, each)
             for level, each in platform.levels.items()
         }
-        return of_levels(made, [each.machine for each in platform.levels.values()])
+        machines = [each.machine for each in platform.levels.values()]
+        return of_levels(made, machines, more=STACK_PROBE * platform.is_windows)
     declared: dict[str, str] = {}
     parts: list[str] = []
     constants: set[bytes] = set()
     for each in functions:
         most = platform.machine.lanes(bits) if platform else 1
-        most = with_small_buffers(each.computation, real_of(bits, most)).lanes
-        blocks = [_Block(each, real_of(bits, k)) for k in sorted({1, most})]
+        real = real_of(bits, most, of_wasm=platform is not None and platform.is_wasm)
+        most = with_small_buffers(each.computation, real).lanes
+        blocks = [_Block(each, real.wide(k)) for k in sorted({1, most})]
         for block in blocks:
             declared.update(block.declared)
             is_gpu = platform is not None and platform.is_gpu
@@ -189,6 +193,8 @@ def _assembled(
     )
     if "fma" in missing:
         text = _WHOLE_FMA.sub(_of_whole_number, text)
+    if platform and platform.is_wasm:
+        text = _KEPT.sub(r'call \1 asm sideeffect "", "=r,0"(\1 \2)', text)
     heads: list[str] = []
     for full, declaration in declared.items():
         _, name, *_, suffix = full.split(".")
@@ -205,7 +211,9 @@ def _assembled(
 def _attributes(platform: Platform | None) -> str:
     # No tables for unwinding, which refer to functions of a library.
     hints = ["nounwind"]
-    if platform and platform.has_pages:
+    if platform and platform.is_windows:
+        hints += WINDOWS_HINTS
+    elif platform and platform.has_pages:
         hints += ['"probe-stack"="inline-asm"', '"stackrealign"']
     return re.sub(r"(?<=#0 = {).*(?=})", f" {' '.join(hints)} ", METADATA)
 
@@ -476,6 +484,10 @@ _WHOLE_FMA: Final = re.compile(
     r"  (%\w+) = call (.+?) @llvm\.fma\.[\w.]+\((.+?) (%\w+), .+? "
     r"(0x[0-9A-F]{16}|splat \(\w+ 0x[0-9A-F]{16}\)), \3 (.+)\)" + WHOLE
 )
+
+
+_KEPT: Final = re.compile(rf"bitcast (.+) (%\w+) to \1{KEPT}")
+"""A number that is kept in its place: by an instruction of unknown effect, of none."""
 
 
 def _of_whole_number(found: re.Match[str]) -> str:

@@ -39,6 +39,7 @@ class Platform:
         lacks: Functions of LLVM, such as `fma`, that it has no instruction for.
         address: The integer with the size of an address, C's `size_t`.
         has_pages: Whether a stack that is too small ends in a page that is guarded.
+        is_wasm: Whether its code is translated again where it runs.
         is_gpu: Whether each row is a thread of its own; its code is PTX, as text.
         levels: Platforms that its code is made for, one of which is chosen where it
             runs, by number; see `levels.py`.
@@ -50,8 +51,14 @@ class Platform:
     lacks: frozenset[str] = frozenset()
     address: Type = I64
     has_pages: bool = True
+    is_wasm: bool = False
     is_gpu: bool = False
     levels: Mapping[int, Platform] = field(default_factory=dict[int, "Platform"])
+
+    @property
+    def is_windows(self) -> bool:
+        """Return whether its system is Windows."""
+        return "windows" in self.machine.triple
 
     def check_type(self, bits: int) -> None:
         """Check that it computes with reals of so many bits.
@@ -118,6 +125,7 @@ _PLATFORMS: Final = {
             lacks=frozenset({"fma"}),
             address=I32,
             has_pages=False,
+            is_wasm=True,
         ),
         # GPUs from Volta on; the driver makes code for the one at hand.
         Platform(
@@ -132,8 +140,20 @@ _PLATFORMS: Final = {
 }
 
 
+_WINDOWS: Final = "pc-windows-msvc"
 _X86_64: Final = {level: _PLATFORMS[f"x86-64-v{level}"] for level in (2, 3, 4)}
 _PLATFORMS["x86-64"] = replace(_X86_64[2], name="x86-64", levels=_X86_64)
+_OF_WINDOWS: Final = {
+    level: replace(
+        each,
+        name=f"{each.name}-windows",
+        machine=msgspec.structs.replace(each.machine, triple=f"x86_64-{_WINDOWS}"),
+    )
+    for level, each in _X86_64.items()
+}
+_PLATFORMS["x86-64-windows"] = replace(
+    _OF_WINDOWS[2], name="x86-64-windows", levels=_OF_WINDOWS
+)
 
 
 def target_names() -> tuple[str, ...]:

@@ -131,6 +131,13 @@ OF_SOURCES: Final = re.compile(
 )
 """Names that sources have for themselves."""
 
+OF_CMAKE: Final = frozenset(
+    {"all", "clean", "edit_cache", "help", "install", "package", "package_source"}
+    | {"rebuild_cache", "test", "ALL_BUILD", "INSTALL", "PACKAGE", "RUN_TESTS"}
+    | {"ZERO_CHECK", "list_install_components", "preinstall"}
+)
+"""Targets of CMake's own, whose names no library can have."""
+
 LONGEST: Final = 63
 """Letters of a name; tools of C need not tell longer ones apart."""
 
@@ -182,9 +189,10 @@ OF_BRANCHES: Final = {
 
 OF_SEARCH: Final = {
     "near": "joint positions to start from [m or rad]",
-    "answer": "joint positions [m or rad], of the last attempt where none was found",
+    "answer": "joint positions [m or rad], of the last attempt where none was found, "
+    "NaN where the target is not a pose",
     "errors": "squares of the distance [m^2] and of the sine of the angle missed",
-    "found": "1 where the target is met, else 0",
+    "found": "1 where the target is met, else 0; -1 where it is not a pose",
 }
 
 
@@ -200,6 +208,9 @@ OF_ANSWERS: Final[Mapping[str, Mapping[str, str]]] = {
 
 STEADY: Final = 1000.0
 """By how much more than itself rounding of inputs may change results of a test."""
+
+TRIALS: Final = 8
+"""How often inputs of a test are changed by rounding, which may tip over or not."""
 
 STEP: Final = 0.001
 """How long the rates of differential inverse kinematics hold [s]."""
@@ -254,18 +265,15 @@ class Asked:
         """
         rows = self._drawn(generator, 2 * count, limits)
         unit = np.finfo(self.kernel.dtype).eps
-        near = [
-            (x * (1.0 + unit * generator.choice([-2.0, 2.0], x.shape))).astype(x.dtype)
-            for x in rows
-        ]
-        results, others = self._results(rows), self._results(near)
-        change = np.zeros(2 * count)
-        for x, y in zip(results, others, strict=True):
-            with np.errstate(invalid="ignore"):  # of infinite numbers
-                each = np.where(x == y, 0.0, np.abs(x - y) / (1.0 + np.abs(x)))
-            each = np.where(np.isnan(x) & np.isnan(y), 0.0, each)
-            each = np.where(np.isnan(each), np.inf, each).reshape(len(each), -1)
-            change = np.maximum(change, each.max(axis=1, initial=0.0))
+        results, change = self._results(rows), np.zeros(2 * count)
+        for _ in range(TRIALS):
+            near = [
+                (x * (1.0 + unit * generator.choice([-2.0, 2.0], x.shape))).astype(
+                    x.dtype
+                )
+                for x in rows
+            ]
+            change = np.maximum(change, _changes(results, self._results(near)))
         order = np.argsort(np.maximum(change, STEADY * unit), kind="stable")
         kept = np.sort(order[:count])
         return [x[kept] for x in (*rows, *results)]
@@ -313,6 +321,18 @@ class Asked:
     def meaning(self, port: Port) -> str:
         """Return what an input or output is, empty where nothing is known."""
         return self.meanings.get(port.name) or MEANINGS.get(port.name, "")
+
+
+def _changes(results: Sequence[Array], others: Sequence[Array]) -> Array:
+    """Return by how much rows of results differ, relative to one and their size."""
+    change = np.zeros(len(results[0]))
+    for x, y in zip(results, others, strict=True):
+        with np.errstate(invalid="ignore"):  # of infinite numbers
+            each = np.where(x == y, 0.0, np.abs(x - y) / (1.0 + np.abs(x)))
+        each = np.where(np.isnan(x) & np.isnan(y), 0.0, each)
+        each = np.where(np.isnan(each), np.inf, each).reshape(len(each), -1)
+        change = np.maximum(change, each.max(axis=1, initial=0.0))
+    return change
 
 
 def asked_of(
@@ -396,6 +416,11 @@ def check_names(name: Any, asked: Sequence[Asked]) -> None:
             f"{quote(name)} cannot be the name of a library; give name=: an identifier "
             "of C has letters, digits and '_', begins with a letter, is not a keyword, "
             f"and has at most {LONGEST} letters here."
+        )
+    if name in OF_CMAKE:
+        raise ModelError(
+            f"CMake has a target '{name}' of its own, so no library can have this "
+            "name; give another, as in name='lab'."
         )
     of_macros = {f"{name.upper()}_{end}" for end in ("JOINTS", "H")}
     for one in asked:

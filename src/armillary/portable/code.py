@@ -74,7 +74,9 @@ def code_files(
     exported = [key for each in signatures for key in each.prototypes()]
     library = archive([("code.o", code)], exported)
     files = {f"{name}.o": code, f"lib{name}.a": library}
-    if platform.machine.triple.startswith("wasm"):
+    if platform.is_windows:
+        files = {f"{name}.obj": code, f"{name}.lib": library}
+    if platform.is_wasm:
         files[f"{name}.wasm"] = wasm_module(code, exported)
     return files, signatures
 

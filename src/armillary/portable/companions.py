@@ -109,12 +109,12 @@ def _calls(signature: Signature, rows: int) -> list[str]:
 OBJECT_BUILD: Final = """\
 add_library({name} STATIC IMPORTED GLOBAL)
 set_target_properties({name} PROPERTIES
-  IMPORTED_LOCATION "${{CMAKE_CURRENT_SOURCE_DIR}}/lib{name}.a"
+  IMPORTED_LOCATION "${{CMAKE_CURRENT_SOURCE_DIR}}/{library}"
   INTERFACE_INCLUDE_DIRECTORIES "${{CMAKE_CURRENT_SOURCE_DIR}}")
 # For languages that load libraries at run time.
-add_library({name}_shared SHARED "${{CMAKE_CURRENT_SOURCE_DIR}}/{name}.o")
+add_library({name}_shared SHARED "${{CMAKE_CURRENT_SOURCE_DIR}}/{code}")
 set_target_properties({name}_shared PROPERTIES
-  LINKER_LANGUAGE C OUTPUT_NAME {name})
+  LINKER_LANGUAGE C OUTPUT_NAME {name} WINDOWS_EXPORT_ALL_SYMBOLS ON)
 """
 SOURCE_BUILD: Final = """\
 # Sums of products must keep their roundings, but where the source says otherwise.
@@ -130,7 +130,8 @@ add_library({name} STATIC {name}.c)
 # For languages that load libraries at run time.
 add_library({name}_shared SHARED {name}.c)
 {name}_options({name}_shared)
-set_target_properties({name}_shared PROPERTIES OUTPUT_NAME {name})
+set_target_properties({name}_shared PROPERTIES
+  OUTPUT_NAME {name} WINDOWS_EXPORT_ALL_SYMBOLS ON)
 """
 BUILD: Final = """\
 cmake_minimum_required(VERSION 3.13)
@@ -144,13 +145,20 @@ add_test(NAME {name}_test COMMAND {name}_test)
 """
 
 
-def build_file(name: str, *, is_source: bool) -> str:
+def build_file(name: str, *, is_source: bool, is_windows: bool = False) -> str:
     """Return the file for CMake: the library, and its test.
 
-    is_source: Whether the library is source text, else an object.
+    Args:
+        name: Of the library.
+        is_source: Whether the library is source text, else an object.
+        is_windows: Whether an object is one of Windows.
     """
-    library = (SOURCE_BUILD if is_source else OBJECT_BUILD).format(name=name)
-    return BUILD.format(name=name, library=library)
+    library, code = f"lib{name}.a", f"{name}.o"
+    if is_windows:
+        library, code = f"{name}.lib", f"{name}.obj"
+    build = SOURCE_BUILD if is_source else OBJECT_BUILD
+    made = build.format(name=name, library=library, code=code)
+    return BUILD.format(name=name, library=made)
 
 
 EXAMPLE: Final = '''\

@@ -73,8 +73,9 @@ def compile_to(
             `cell.fk("tool0")`, to solvers, controllers, collision checks, or pairs of
             a controller and as many obstacles as its steps are given.
         target: `host`, `x86-64-v2`, `x86-64-v3`, `x86-64-v4`, `x86-64` for these
-            three in one library, `aarch64`, `armv7em` (float32), `armv7em-dp`,
-            `wasm32`, `c99` for source, or `ptx` for GPUs, which is one file of kernels.
+            three in one library, `x86-64-windows` for the same there, `aarch64`,
+            `armv7em` (float32), `armv7em-dp`, `wasm32`, `c99` for source, or `ptx` for
+            GPUs, which is one file of kernels.
         state: Where other joints and bases are; by default as built.
         dtype: float64 or float32, the type that is computed in.
         name: What names begin with; by default the name of the cell.
@@ -85,13 +86,15 @@ def compile_to(
 
     Raises:
         UnknownName: No target, question or frame has this name.
-        ModelError: C does not allow a name, or files are in the way.
+        ModelError: C or CMake does not allow a name, `folder` is not a path, or files
+            are in the way.
         KernelError: The target lacks the type, or a question cannot be compiled.
     """
     with IMPORT_LOCK:  # what makes code
         from armillary.kernel.targets import GPU
         from armillary.portable.code import code_files
 
+    path = _folder(folder)
     kind = real_type(dtype)
     bits = kind.itemsize * 8
     name = name or cell.name
@@ -107,7 +110,6 @@ def compile_to(
     files, signatures = code_files(name, asked, bits, target)
     if target != GPU:
         files |= _companions(name, cell, signatures, target)
-    path = Path(folder)
     _write(path, files, overwrite=overwrite)
     sizes = {key: len(data) for key, data in files.items()}
     return CompiledFolder(path, sizes, tuple(each.name for each in signatures))
@@ -121,21 +123,38 @@ def _companions(
         from armillary.kernel.targets import SOURCE, platform_of
 
     generator = np.random.default_rng(SEED)
+    # Functions have no empty arrays, such as the joint positions of cells without any.
     tests: dict[Signature, list[Any]] = {
-        each: each.asked.samples(generator, TEST_ROWS, cell.limits)
+        each: [
+            rows
+            for rows in each.asked.samples(generator, TEST_ROWS, cell.limits)
+            if rows.size
+        ]
         for each in signatures
     }
     kind = signatures[0].asked.kernel.dtype
     made = f"target {target}, {kind}."
-    has_levels = target != SOURCE and platform_of(target).levels
+    platform = None if target == SOURCE else platform_of(target)
+    has_levels = platform is not None and platform.levels
     kept = "one number, the level of the machine" if has_levels else "nothing"
     texts = {
         f"{name}.h": header(name, cell, signatures, made, kept),
         f"{name}_test.c": self_test(name, list(tests.items())),
-        "CMakeLists.txt": build_file(name, is_source=target == SOURCE),
+        "CMakeLists.txt": build_file(
+            name,
+            is_source=platform is None,
+            is_windows=platform is not None and platform.is_windows,
+        ),
         f"{name}_example.py": python_example(name, tests),
     }
     return {key: text.encode() for key, text in texts.items()}
+
+
+def _folder(folder: Any) -> Path:
+    try:
+        return Path(folder)
+    except TypeError as error:
+        raise ModelError(f"A folder is a path, not {quote(folder)}.") from error
 
 
 def _write(path: Path, files: Mapping[str, bytes], *, overwrite: bool) -> None:

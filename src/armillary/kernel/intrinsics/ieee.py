@@ -112,3 +112,17 @@ def is_negative(x: Value) -> Value:
 def flip_sign(x: Value, sign: Value) -> Value:
     """Return x, negated where the integer `sign` has the sign's bit."""
     return (x.bits() ^ sign).from_bits()
+
+
+KEPT: Final = ", !kept !1"
+"""What stands behind a copy of a number by which LLVM should not change the order."""
+
+
+def kept_in_place(x: Value) -> Value:
+    """Return x, before the next one of these, where LLVM would hold many of them.
+
+    For WebAssembly it counts no registers, and computes the sines of a program at once,
+    which those of machines cannot hold. `standalone.py` makes what hinders it.
+    """
+    kind = x.type.text
+    return x.function.emit(f"bitcast {kind} {x.text} to {kind}{KEPT}", x.type)

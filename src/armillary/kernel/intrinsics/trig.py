@@ -10,6 +10,13 @@ with pi/2 in three parts and fused steps. The first difference is exact and the 
 ones lose less than an ulp of r. S and C are minimax in the relative error of the result
 on |r| <= pi/4, in float32 on what the rounding of k lets |r| reach, pi/4 + 0.03 (Remez
 exchange in 250 bits, then rounded; errors below 2**-57 and 2**-27).
+
+WebAssembly has neither fused steps nor many registers. There pi/2 has four parts, of
+which all products but the last are exact, and
+
+    cos r = sqrt(1 - (sin r)^2)
+
+which loses as little for |r| <= pi/4.
 """
 
 from __future__ import annotations
@@ -17,7 +24,12 @@ from __future__ import annotations
 import math
 
 from armillary.kernel.builder import Value
-from armillary.kernel.intrinsics.ieee import flip_sign, nearest_whole, whole_fma
+from armillary.kernel.intrinsics.ieee import (
+    flip_sign,
+    kept_in_place,
+    nearest_whole,
+    whole_fma,
+)
 from armillary.kernel.intrinsics.polynomial import polynomial
 
 # Coefficients of S, then of C, from the lowest power of z on: those of sin r / r and
@@ -48,6 +60,17 @@ COS = {
 PARTS = {
     64: (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33),
     32: (1.5707963705062866, -4.371138828673793e-08, -1.7151245100058819e-15),
+}
+# The same in parts of 23 (8) digits, whose products with whole numbers of 30 (16)
+# digits are exact, and what they leave.
+SHORT_PARTS = {
+    64: (
+        1.570796251296997,
+        7.549789415861596e-08,
+        5.390302529957765e-15,
+        3.2820035428735005e-22,
+    ),
+    32: (1.5703125, 0.000484466552734375, -6.407499313354492e-07, 9.92093629470503e-10),
 }
 LIMIT = {64: 2.0**30, 32: 2.0**20}
 
@@ -81,8 +104,11 @@ def _sincos(x: Value) -> tuple[Value, Value]:
     # NaN for infinite x, whose sine and cosine are NaN already.
     x.function.limit(x.multiply_add(x, z), LIMIT[bits] ** 2)
     sine = (r * z).multiply_add(polynomial(z, SIN[bits]), r)
-    # 1 - z/2 + z^2 C(z), from the highest power down.
-    cosine = polynomial(z, (1.0, -0.5, *COS[bits]))
+    if x.type.of_wasm:
+        cosine = (1.0 - sine * sine).sqrt()
+    else:
+        # 1 - z/2 + z^2 C(z), from the highest power down.
+        cosine = polynomial(z, (1.0, -0.5, *COS[bits]))
     # Odd quadrants swap the two; signs are bit 1 (sine), bit 1 xor bit 0 (cosine).
     # The bit is moved to the place of the sign, where a comparison with 0 reads it:
     # AVX2 has no test of a bit in each lane.
@@ -92,19 +118,31 @@ def _sincos(x: Value) -> tuple[Value, Value]:
     sign = -(1 << (bits - 1))
     sine_sign = next_bit & sign
     cosine_sign = (next_bit ^ low_bit) & sign
+    if not x.type.of_wasm:
+        return (
+            flip_sign(is_swapped.select(cosine, sine), sine_sign),
+            flip_sign(is_swapped.select(sine, cosine), cosine_sign),
+        )
+    # Each choice is three instructions of x86, or a jump; this exchange is four in all.
+    change = (sine.bits() ^ cosine.bits()) & is_swapped.to(x.type.integer, "sext")
     return (
-        flip_sign(is_swapped.select(cosine, sine), sine_sign),
-        flip_sign(is_swapped.select(sine, cosine), cosine_sign),
+        kept_in_place(flip_sign(sine, change ^ sine_sign)),
+        kept_in_place(flip_sign(cosine, change ^ cosine_sign)),
     )
 
 
 def _reduce(x: Value) -> tuple[Value, Value]:
     """Return k, in its low bits at least, and r with x = k pi/2 + r."""
+    bits = x.type.bits
     quadrant, k = nearest_whole(x, 2.0 / math.pi)
     # x - k pi/2 by the parts of pi/2 (Cody and Waite, Software Manual for the
     # Elementary Functions, 1980), each step fused: up to the limit k has 30 bits (20),
     # and the product of k with a part is never rounded by itself.
     r = x
-    for part in PARTS[x.type.bits]:
+    if x.type.of_wasm:
+        for part in SHORT_PARTS[bits]:
+            r = r - k * part
+        return quadrant, r
+    for part in PARTS[bits]:
         r = whole_fma(k, -part, r)
     return quadrant, r
