@@ -151,6 +151,26 @@ def test_bodies_that_touch(pair: int, scale: float):
     assert (np.abs(again.value - found.value) <= 3.0 * TOLERANCE * far).all()
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("pair", range(4))
+def test_rows_that_touch_are_answered_as_if_alone(pair: int, dtype: type):
+    """A batch is computed without depths first, and ends where a bound will do."""
+    a, b = round_and_flat(1.0)[pair]
+    size, rng = extent(a) + extent(b), np.random.default_rng(9)
+    X = poses(rng, a, b, 100)
+    touch = X[:60]
+    found = distance(a, np.eye(4), b, touch)
+    left = rng.choice([-1, 0, 1], 60) * 10.0 ** rng.uniform(-17, -6, 60) * size
+    touch[:, :3, 3] -= (found.value - left)[:, None] * found.normal
+    X = X[rng.permutation(len(X))].astype(dtype)
+    for depth, apart in ((True, True), (True, False), (False, True), (False, False)):
+        kernel = distance_kernel(a, b, depth=depth, apart=apart, dtype=dtype)
+        values = kernel(X)
+        np.testing.assert_array_equal(values, [kernel(x) for x in X])
+        np.testing.assert_array_equal(values, kernel(X, threads=2))
+        assert min((values > 0.0).sum(), (values <= 0.0).sum()) > 10
+
+
 def turned() -> Pose:
     """A rotation by general angles."""
     return Pose.rotation_z(0.7) @ Pose.rotation_x(1.1)

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from armillary.collision.distance.columns import PairColumns
-from armillary.collision.distance.depth import depth_stages
+from armillary.collision.distance.depth import are_apart, depth_stages
 from armillary.collision.distance.gjk import gjk_stages
 from armillary.collision.distance.separation import choose, direction
 from armillary.collision.distance.sizes import with_numbers
@@ -53,18 +53,18 @@ def convex_stages(
     `wanted` if it is limited.
     """
     stage = columns.stage
-    is_exact = (has_depth or has_distance) and not is_limited
-    is_bound = has_depth and is_limited
+    is_exact = has_distance and not is_limited
     first = stage(_first, writes=columns.first)
     enough = () if is_exact else (_enough(columns, is_limited=is_limited),)
     search = *enough, *gjk_stages(columns, is_full=is_full, is_exact=is_exact)
     if not has_depth:
-        proven = partial(_proven, has_distance=has_distance and is_exact)
+        proven = partial(_proven, has_distance=is_exact)
         return first, *search, stage(proven, writes=columns.value)
     # The depth, then points: B is moved out by the depth, and the search repeated,
     # whose nearest points are where bodies touch then; the point of B follows from that
     # of A.
-    apart = stage(_apart_or_bound if is_bound else _apart)
+    looks = partial(_apart, is_full=is_full)
+    apart = stage(looks if is_exact else partial(_apart_or_bound, is_full=is_full))
     overlap = depth_stages(columns)
     if not is_full:
         return first, *search, apart, when(columns.meets, *overlap)
@@ -116,7 +116,13 @@ class Apart(NamedTuple):
 
 
 def _apart(
-    v: Vector, lower: Number, proof: Vector, extent: Number, inside: Number
+    v: Vector,
+    lower: Number,
+    proof: Vector,
+    extent: Number,
+    inside: Number,
+    *,
+    is_full: bool,
 ) -> Apart:
     """Return |v|, what of it is not proven, and where; and whether bodies meet."""
     # `inside` is a proof of overlap. Without it bodies are looked at again where |v| is
@@ -132,7 +138,13 @@ def _apart(
     rounding = by_precision(distance, double=1e-9, single=1e-5) * extent
     is_unproven = (distance >= 0.0) & (lower <= 0.0)
     is_doubtful = (distance <= rounding) | is_unproven
-    return Apart(distance, gap, normal, select(is_doubtful, 1.0, inside))
+    # The value of what is proven to be apart is |v| whatever is asked for; of that a
+    # second look finds a better normal.
+    is_apart = are_apart(lower, extent)
+    meets = select(is_apart, 0.0, select(is_doubtful, 1.0, inside))
+    if is_full:
+        meets = select(is_apart & (distance <= rounding), 1.0, meets)
+    return Apart(distance, gap, normal, meets)
 
 
 def _apart_or_bound(
@@ -142,9 +154,11 @@ def _apart_or_bound(
     extent: Number,
     inside: Number,
     enough: Number,
+    *,
+    is_full: bool,
 ) -> Apart:
     """Return the same, but a bound where that is enough."""
-    apart = _apart(v, lower, proof, extent, inside)
+    apart = _apart(v, lower, proof, extent, inside, is_full=is_full)
     is_enough = lower > enough
     value = select(is_enough, lower, apart.value)
     return apart._replace(value=value, meets=select(is_enough, 0.0, apart.meets))
@@ -155,10 +169,10 @@ def _proven(
 ) -> Number:
     """Return what is proven: 0 if bodies may touch, below 0 if they overlap."""
     # Bodies inside of each other get any number below 0, here minus their size.
-    rounding = by_precision(lower, double=1e-15, single=1e-6) * extent
     distance = norm(three(v))
     at_most = select(distance >= 0.0, 0.0 - inside * extent, distance)  # or NaN
-    return select(lower > rounding, distance if has_distance else lower, at_most)
+    proven = distance if has_distance else lower
+    return select(are_apart(lower, extent), proven, at_most)
 
 
 def _moved_out(

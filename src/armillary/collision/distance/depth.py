@@ -41,7 +41,7 @@ from armillary.spatial.vector import (
 )
 from armillary.trace.functions import by_precision, maximum, minimum, select
 
-__all__ = ["RECORDS", "TABLES", "depth_stages"]
+__all__ = ["RECORDS", "TABLES", "are_apart", "depth_stages"]
 
 ANY: Final[Vector3] = (0.2673, 0.9134, 0.3071)
 """A direction that is looked at first where the distance ended in none."""
@@ -165,16 +165,28 @@ def _tried(along: Vector, farthest: Vector, depth: Number, axis: Vector) -> Know
 
 
 def _touching(
-    depth: Number, axis: Vector, value: Number, extent: Number, inside: Number
+    depth: Number,
+    axis: Vector,
+    value: Number,
+    lower: Number,
+    extent: Number,
+    inside: Number,
 ) -> Touching:
     """Return what a width proves: no depth is more.
 
-    value: The distance, where bodies are not proven to overlap.
+    value: The distance, where bodies are not proven to overlap. It stays where they are
+        proven to be apart.
     """
     most = select(inside > 0.0, 0.0, value)
     gap = maximum(most + depth, 0.0)
     deep = select(gap <= _touch(extent), 0.0, 1.0)
-    return Touching(0.0 - depth, gap, axis, deep)
+    value = select(are_apart(lower, extent), value, 0.0 - depth)
+    return Touching(value, gap, axis, deep)
+
+
+def are_apart(lower: Number, extent: Number) -> Any:
+    """Tell whether a bound of the distance is more than rounding."""
+    return lower > by_precision(lower, double=1e-15, single=1e-6) * extent
 
 
 def _touch(extent: Number) -> Number:
