@@ -6,6 +6,7 @@ the geometry of a polar arm.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -259,12 +260,47 @@ def test_no_set_is_called_complete_that_is_not(kinds: str, scale: float) -> None
     assert complete > 0
 
 
-def test_roots_that_all_targets_have_do_not_count_as_answers() -> None:
-    """Of an arm on a rail, whose shoulder and elbow are parallel, det M has four."""
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("gap", [1e-9, 1e-6])
+@pytest.mark.parametrize("kinds", ["PRRRRR", "RPRPRR", "RPPRRR"])
+def test_axes_a_little_off_claim_no_more(kinds: str, gap: float) -> None:
+    """Equal roots that all targets of the exact arm have part, and may be complex."""
+    rng = np.random.default_rng(1)
+    for axes in (along_axes(kinds, seed) for seed in range(8)):
+        q = axes.samples(1, 60)
+        if np.linalg.svd(own_matrix(axes, q))[1][:, -1].max() < 1e-9:
+            continue  # a pose has infinitely many answers
+        quarter = 0.5 * np.pi * np.round(q / (0.5 * np.pi))
+        q[:40] = np.where(axes.slides, q, quarter)[:40]
+        q += rng.choice([1e-7, 1e-5, 1e-3], (60, 1)) * rng.normal(size=6)
+        off = Axes(kinds, axes.axes + gap * rng.normal(size=(6, 3)), axes.points)
+        answers = off.ik().all(off.poses(q))
+        lost = off.own_missed(answers, q) > 1e-4
+        assert not (lost & answers.complete).any()
+
+
+def rail_arm() -> Axes:
+    """Return an arm on a rail, whose shoulder and elbow are parallel."""
     x, y, z = np.eye(3)
     points = [[0, 0, 0.1], [0.02, 0, 0.3], [0.05, 0.03, 0.5], [0.05, 0.01, 0.9]]
     points += [[0.4, 0.02, 0.95], [0.5, 0, 0.95]]
-    axes = Axes("PRRRRR", np.array([x, z, y, y, x, y]), np.array(points))
+    return Axes("PRRRRR", np.array([x, z, y, y, x, y]), np.array(points))
+
+
+def cylindrical_arm() -> Axes:
+    """Return a column with a lift, a boom, and three turns at right angles."""
+    x, y, z = np.eye(3)
+    points = [[0, 0, 0], [0, 0, 0.5], [0.3, 0.1, 0.5], [0.6, 0.05, 0.5]]
+    points += [[0.7, 0, 0.45], [0.8, 0.03, 0.5]]
+    return Axes("RPPRRR", np.array([z, z, x, x, y, x]), np.array(points))
+
+
+@pytest.mark.parametrize("make", [rail_arm, cylindrical_arm])
+def test_roots_that_all_targets_have_do_not_count_as_answers(
+    make: Callable[[], Axes],
+) -> None:
+    """Where axes are parallel, or at right angles, the polynomial has four."""
+    axes = make()
     q = axes.samples(3)
     answers = axes.ik().all(axes.poses(q))
     assert (axes.own_missed(answers, q) < 1e-6).all()

@@ -262,6 +262,15 @@ def _nothing(starts: int) -> Any:
     return formula
 
 
+def without_extra() -> Stage:
+    """Return the stage by which `extra` roots of an order do not count as answers."""
+
+    def formula(most_real: Any, extra: Any) -> Any:
+        return most_real - extra
+
+    return loose(formula, "most_real", most_real=(), extra=())
+
+
 def near_stages(
     missed: float, of_slide: Callable[..., Any] | None = None
 ) -> tuple[Stage, ...]:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from armillary.ik.closed_forms.general_6r.eliminant import TINY, determinant
+from armillary.ik.closed_forms.general_6r.eliminant import determinant
 from armillary.ik.closed_forms.general_6r.equations import (
     Equations,
     Rigid,
@@ -42,6 +42,7 @@ from armillary.ik.closed_forms.general_6r.first_search import (
     look_rows,
     look_table,
     near_stages,
+    without_extra,
 )
 from armillary.ik.closed_forms.general_6r.geometry import (
     FIT,
@@ -52,18 +53,12 @@ from armillary.ik.closed_forms.general_6r.geometry import (
 )
 from armillary.ik.closed_forms.general_6r.nearby import right_rows
 from armillary.ik.closed_forms.general_6r.real_roots import sample_program
-from armillary.ik.closed_forms.general_6r.roots import (
-    DEGREE,
-    SAMPLES,
-    at_angle,
-    loose,
-)
+from armillary.ik.closed_forms.general_6r.roots import at_angle, common_roots, loose
 from armillary.ik.closed_forms.general_6r.stages import (
     MIXED_CHAIN,
     MOST_MIXED_STEPS,
     newton_of_mixed,
 )
-from armillary.kernel import vectorize
 from armillary.kernel.stages import program
 from armillary.kernel.tables import Table, reals
 from armillary.spatial.vector import (
@@ -91,9 +86,6 @@ SQUARES = np.linalg.inv(np.stack([LENGTHS**2, LENGTHS, np.ones(3)], axis=-1))
 
 LEAST = 1e-12
 """Of 1 + cos u of the angle whose half has the tangent s, at least."""
-
-SAME = 1e-4
-"""How far equal roots are apart at most, and from the circle."""
 
 _EQUATION_SHAPES: dict[str, tuple[int, ...]] = {
     "links": (5, 3, 4),
@@ -143,29 +135,9 @@ def order_of_slide(
 
 
 def _roots_of_all(order: dict[str, Array], poses: Array) -> float:
-    """Return how many real roots all targets have in common, which solve nothing.
-
-    Where axes are parallel, det M has a factor of the arm alone.
-    """
-    angles = 2.0 * np.pi * np.arange(SAMPLES) / SAMPLES
-    basis = np.stack([np.sin(angles), np.cos(angles), np.ones(SAMPLES)], axis=-1)
+    """Return what `common_roots` does."""
     constants = (order[name] for name in _EQUATION_SHAPES)
-    samples = vectorize(_sampled(), poses[:, np.newaxis], *constants, basis)
-    values = np.asarray(samples)[..., 0]
-    waves = np.fft.fft(values)[:, : DEGREE + 1] / SAMPLES
-    circles: list[Any] = []
-    for wave in waves:
-        roots = np.roots(np.concatenate([wave[:0:-1], wave[:1], wave[1:].conj()]))
-        size = np.maximum(np.abs(roots), TINY)
-        is_real = np.abs(np.log(size)) < SAME
-        circles.append((roots / size)[is_real])
-    common = circles[0]
-    counts = [
-        (np.abs(common[:, np.newaxis] - others) < SAME).sum(axis=1)
-        for others in circles
-    ]
-    # each of m equal roots says how many of them all targets have
-    return float(np.rint((np.min(counts, axis=0) / counts[0]).sum()))
+    return common_roots(_sampled(), poses, *constants)
 
 
 def _left_rows(L: Array, place: int) -> tuple[Array, Array]:
@@ -277,10 +249,6 @@ def _sampled() -> Program:
         return [*determinant(at_angle(E, rest[-1]), gain)]
 
     return program(formula, "sample", target=(4, 4), **_EQUATION_SHAPES, basis=(3,))
-
-
-def _without_extra(most_real: Any, extra: Any) -> Any:
-    return most_real - extra
 
 
 def _moved(turn: Turn, shift: Any, pose: Rigid) -> Rigid:
@@ -414,7 +382,7 @@ def compiled_one_slide(missed: float, error: float, apart: float) -> CompiledRoo
         equations=loose(_of_target, "E right gain", target=(4, 4), **_EQUATION_SHAPES),
         sample=sample_program(),
         near=(
-            loose(_without_extra, "most_real", most_real=(), extra=()),
+            without_extra(),
             *near_stages(missed, _back),
         ),
         newton=newton_of_mixed().renamed({}, inputs={"links": "chain"}),

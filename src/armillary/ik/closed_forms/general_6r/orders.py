@@ -102,7 +102,8 @@ class Order:
         L = inverse(self._links[::-1]) if self._from_end else self._links
         if len(self._sliding) == TWO_SLIDES:
             slides = self._slides[::-1] if self._from_end else self._slides
-            order = order_of_slides(L, slides, from_end=self._from_end)
+            back = self._from_end
+            order = order_of_slides(L, slides, self._poses, from_end=back)
             compiled = compiled_two_slides(**limits)
         else:
             place, back = self._place, self._from_end

@@ -13,8 +13,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from armillary.ik.closed_forms.general_6r.eliminant import TINY, determinant
+from armillary.kernel import vectorize
 from armillary.kernel.stages import Each, Stage, When, While, program
 from armillary.kernel.tables import Table, index, reals
 from armillary.trace import Program
@@ -36,11 +38,15 @@ __all__ = [
     "TABLE_ROWS",
     "aberth_step",
     "at_angle",
+    "common_roots",
     "end_of",
     "first_roots",
     "loose",
     "root_stages",
 ]
+
+Array = npt.NDArray[np.float64]
+Waves = npt.NDArray[np.complex128]
 
 DEGREE = 8
 ROOTS = 2 * DEGREE
@@ -75,6 +81,15 @@ ISOLATED, NEAR_ANOTHER, FIRST_OF_PAIR, CLUSTERED, SECOND_OF_PAIR = (
 
 MOST_STEP = 0.5
 
+NEARBY = 1e-3
+"""How far parts of an equal root are from each other, and from the circle, at most."""
+
+SAME = 1e-8
+"""How far the middles of equal roots of all targets are apart at most [rad]."""
+
+VANISHES = 0.1
+"""Part of the error of P below which it is zero."""
+
 TABLES = (
     Table("samples", (reals("basis", (3,)), reals("waves", (WAVES, 2)))),
     Table("roots", (index("root", "z"), index("mover", "movers"))),
@@ -97,6 +112,59 @@ TABLE_ROWS: dict[str, dict[str, Any]] = {
     "roots": dict.fromkeys(("root", "mover"), np.arange(ROOTS)),
     "ends": dict.fromkeys(("end", "angle", "mark"), np.arange(ROOTS)),
 }
+
+
+def common_roots(
+    sample: Program,
+    poses: Array,
+    *constants: Array,
+    degree: int = DEGREE,
+) -> float:
+    """Return how many real roots all targets have in common, which solve nothing.
+
+    Where axes are parallel or at right angles, P has a factor of the arm alone. If axes
+    are a little off, equal roots part and may be complex: those count as others do.
+
+    Args:
+        sample: From a target, the constants of an order and `basis` to P at an angle.
+        poses: Some targets, shape (k, 4, 4).
+        constants: Of the order.
+        degree: Of P.
+    """
+    basis = TABLE_ROWS["samples"]["basis"]
+    samples = vectorize(sample, poses[:, np.newaxis], *constants, basis)
+    values, errors = np.moveaxis(np.asarray(samples), -1, 0)
+    waves = np.fft.fft(values)[:, : degree + 1] / SAMPLES
+    error = VANISHES * errors.max(axis=1)
+    first = waves[0]
+    roots = np.roots(np.concatenate([first[:0:-1], first[:1], first[1:].conj()]))
+    size = np.maximum(np.abs(roots), TINY)
+    left = (roots / size)[np.abs(np.log(size)) < NEARBY]
+    common = 0
+    while left.size:
+        together = np.abs(left - left[0]) < NEARBY
+        count = int(together.sum())
+        middle = float(np.angle(left[together].sum()))
+        left = left[~together]
+        # m equal roots are one of the derivative of order m - 1, and it moves little
+        angles = np.full(len(poses), middle)
+        for _ in range(3):
+            slope, bend = (_derivative(waves, angles, count - 1 + k) for k in (0, 1))
+            angles = angles - slope / np.where(bend == 0.0, np.inf, bend)
+        equal = np.abs(angles - angles[0]).max() < SAME
+        for k in range(count - 1):
+            vanishes = np.abs(_derivative(waves, angles, k)) < error * degree**k
+            equal = equal and vanishes.all()
+        common += count if equal else 0
+    return float(common)
+
+
+def _derivative(waves: Waves, angles: Array, order: int) -> Array:
+    """Return a derivative of P at an angle of each target, (k,)."""
+    numbers: Array = np.arange(waves.shape[1], dtype=np.float64)
+    factors = np.asarray((1j * numbers) ** order, np.complex128)
+    terms: Waves = waves * factors * np.exp(1j * np.outer(angles, numbers))
+    return 2.0 * np.real(terms).sum(axis=1) - np.real(terms[:, 0])
 
 
 def root_stages() -> tuple[Stage, ...]:

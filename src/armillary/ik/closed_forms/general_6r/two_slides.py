@@ -21,7 +21,9 @@ direction (q, r). There f = e +- sqrt(1 - k^2) o, as it is of degree two in t_2,
 
 is a trigonometric polynomial of degree 6. Its real roots are the solutions. If the
 first two axes are parallel, A B does not depend on t_2, and roots coincide: the other
-order takes the chain from its other end.
+order takes the chain from its other end. If both slides are between the same turns, f
+is of degree one in t_2 and h divides P: where axes are at right angles h has double
+roots, which solve nothing. Roots that all targets have do not count.
 """
 
 from __future__ import annotations
@@ -45,15 +47,16 @@ from armillary.ik.closed_forms.general_6r.first_search import (
     compiled_search,
     look_rows,
     look_table,
+    without_extra,
 )
 from armillary.ik.closed_forms.general_6r.real_roots import PAIR
-from armillary.ik.closed_forms.general_6r.roots import loose
+from armillary.ik.closed_forms.general_6r.roots import common_roots, loose
 from armillary.ik.closed_forms.general_6r.stages import (
     MIXED_CHAIN,
     MOST_MIXED_STEPS,
     newton_of_mixed,
 )
-from armillary.kernel.stages import Abreast
+from armillary.kernel.stages import Abreast, program
 from armillary.kernel.tables import Table, reals
 from armillary.spatial.vector import (
     Vector3,
@@ -65,11 +68,15 @@ from armillary.spatial.vector import (
     subtract,
     transpose,
 )
+from armillary.trace import Program
 from armillary.trace.functions import absolute, atan2, cos, maximum, select, sin, sqrt
 
 __all__ = ["compiled_two_slides", "order_of_slides"]
 
 Array = npt.NDArray[np.float64]
+
+DEGREE = 6
+"""Of P."""
 
 FIVE = 5
 """Values of t_2 that a polynomial of degree two follows from."""
@@ -97,6 +104,7 @@ _ORDER = Table(
         reals("parts", (3, 15)),
         reals("places", (6, 6)),
         reals("flip"),
+        reals("extra"),
     ),
     is_single=True,
 )
@@ -106,19 +114,21 @@ _STARTS_OF_TWO = 4
 
 
 def order_of_slides(
-    L: Array, slides: Sequence[bool], *, from_end: bool
+    L: Array, slides: Sequence[bool], poses: Array, *, from_end: bool
 ) -> dict[str, Array]:
     """Return the constants of an order.
 
     Args:
         L: The links in this order, shape (5, 4, 4).
         slides: Which joints slide, in this order.
+        poses: Some targets, shape (k, 4, 4).
         from_end: Whether the order is that of the chain from its end.
 
     Returns:
         `frames`, C_0 to C_4 as (5, 3, 3); `parts` (3, 15), of both slides, and of all
         links the other way, what is turned by none, one, ... four turns; `places`
-        (6, 6), joints of t_1 to t_4 and of both slides; `flip`.
+        (6, 6), joints of t_1 to t_4 and of both slides; `flip`; `extra`, see
+        `common_roots`.
     """
     frames: list[Array] = []
     parts = np.zeros((3, FIVE, 3))
@@ -137,12 +147,27 @@ def order_of_slides(
         if k < len(L):
             parts[2, len(frames)] -= turn @ L[k, :3, 3]
             turn = turn @ L[k, :3, :3]
-    return {
+    order = {
         "frames": np.array([*frames, turn]),
         "parts": parts.reshape(3, 15),
         "places": places,
         "flip": np.array(float(from_end)),
     }
+    constants = (order[name] for name in ("frames", "parts", "flip"))
+    extra = common_roots(_sampled(), poses, *constants, degree=DEGREE)
+    return {**order, "extra": np.array(extra)}
+
+
+@cache
+def _sampled() -> Program:
+    """Return the program from a target and the constants to P at an angle."""
+
+    def formula(target: Any, frames: Any, parts: Any, flip: Any, basis: Any) -> Any:
+        closing, across, gain = _of_target(target, frames, parts, flip)
+        return _sample(frames, parts, closing, across, gain, basis)
+
+    shapes = {"target": (4, 4), **_CONSTANTS, "flip": (), "basis": (3,)}
+    return program(formula, "sample", **shapes)
 
 
 class _Lines(NamedTuple):
@@ -163,7 +188,7 @@ def _three(row: Sequence[Any], level: int) -> Vector3:
     return tuple(row[3 * level : 3 * level + 3])  # type: ignore[return-value]
 
 
-def _of_target(target: Any, frames: Any, parts: Any, flip: Any) -> Any:
+def _of_target(target: Any, frames: Any, parts: Any, flip: Any) -> tuple[Any, Any, Any]:
     """Return what the target decides.
 
     `closing` is T = C_4 R_X' C_0, between the last turn and the first, and `across` are
@@ -420,6 +445,7 @@ def compiled_two_slides(
         equations=equations,
         sample=sample,
         near=(
+            without_extra(),
             Abreast("ones_near", (_near_one(missed),), chosen="ones"),
             Abreast("twos_near", (_near_two(),), chosen="twos"),
         ),
