@@ -27,7 +27,7 @@ from armillary.programs.steps import (
     Zone,
 )
 from belt_cell import READY, TOOL, above, place
-from controllers import play_krl
+from controllers import play_krl, play_rapid
 
 ROBOT = "irb2400"
 AWAY = (0.4, 0.2, 0.3, 0.0, 1.0, 0.3)
@@ -192,6 +192,35 @@ def test_a_task_becomes_a_program(timeline: arm.Timeline, tmp_path: Path):
     of_timeline = np.where(times < began, times, times + waited)
     wanted = timeline.at(of_timeline).q[:, :6]
     assert np.abs(played.at(times) - wanted).max() < 1e-5
+
+
+def test_rapid_stops_where_signals_are_set_at_rest(
+    timeline: arm.Timeline, tmp_path: Path
+):
+    """Grips and signals between two motions were refused, as if the robot moved."""
+    ports = {
+        "inputs": {"ready": "diReady"},
+        "outputs": {"glue": "doGlue", "closed": "doClosed"},
+        "grips": {TOOL: "closed"},
+        "tolerance": 1e-4,
+    }
+    path = tmp_path / "glue.mod"
+    timeline.hand_over(ROBOT, path, **ports)
+    played = play_rapid(path)
+    began = timeline.span(f"{ROBOT}[0]").end
+    away = timeline.span(f"{ROBOT}[5]").end - (2.0 - began)
+    us = 1e-6
+    assert played.events == [
+        (pytest.approx(began, abs=us), "SetDO doClosed,1"),
+        (pytest.approx(began, abs=us), "WaitDI diReady,1"),
+        (pytest.approx(began, abs=us), "SetDO doGlue,1"),
+        (pytest.approx(away, abs=us), "SetDO doClosed,0"),
+    ]
+    # The controller runs ahead of points that it flies by: each has a stop before it.
+    lines = path.read_text().splitlines()
+    for k, line in enumerate(lines):
+        if "SetDO" in line and "MoveAbsJ" in lines[k - 1]:
+            assert ",fine," in lines[k - 1]
 
 
 def test_steps_of_one_instant_keep_their_order(cell: arm.Cell, tmp_path: Path):

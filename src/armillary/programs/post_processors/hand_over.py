@@ -24,6 +24,7 @@ from armillary.programs.post_processors.instructions import (
     SetSignal,
     grip_signals,
     spans_of,
+    with_stops,
 )
 from armillary.programs.post_processors.points import levers_of, points_of
 from armillary.programs.post_processors.post_processor import (
@@ -155,6 +156,8 @@ def hand_over(  # noqa: PLR0913
         _ports(made_by, "outputs", outputs, _named(steps, SetSignal)),
         _ports(made_by, "inputs", inputs, _named(steps, None)),
     )
+    if not made_by.may_set_in_motion:
+        steps = with_stops(moved, steps)
     spans = spans_of(moved, steps)
     turns = turning(moved.units)
     lost = made_by.rounding(_positions(moved.q, chosen), turns)
@@ -277,7 +280,10 @@ def _axes(
         raise ModelError(f"axes= names no axis of the robot; {name} has {wanted}.")
     if len(places) < len(axes) and not made_by.may_lack_axes:
         robots = f"Robots of {name} lack no axis" if wanted else f"{name} has no gaps"
-        raise ModelError(f"{robots}: axes= holds names of joints, not None.")
+        raise ModelError(
+            f"{robots}: axes= holds names of joints, not None. "
+            + ("Write it to a .json file." if wanted else "Leave None out.")
+        )
     if wanted is not None and wanted != len(axes):
         raise _other_number(made_by, motion, [axis.joint for axis in robot])
     if len(others) > made_by.external_axes:
