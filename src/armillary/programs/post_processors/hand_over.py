@@ -139,6 +139,10 @@ def hand_over(  # noqa: PLR0913
     made_by.check_name(target.stem)
     whole = _bound(cell, motion)
     _check_limits(cell, whole)
+    lists = {"axes": axes, "external": external, "elsewhere": elsewhere}
+    for what, given in lists.items():
+        if isinstance(given, str):
+            raise ModelError(f"{what}= is a list of joints, not {quote(given)}.")
     if axes is not None:
         axes = [axis if axis is None else _axis(axis, cell, whole) for axis in axes]
     external = [_axis(axis, cell, whole) for axis in external]
@@ -285,7 +289,7 @@ def _axes(
             + ("Write it to a .json file." if wanted else "Leave None out.")
         )
     if wanted is not None and wanted != len(axes):
-        raise _other_number(made_by, motion, [axis.joint for axis in robot])
+        raise _other_number(made_by, motion, axes)
     if len(others) > made_by.external_axes:
         raise ModelError(
             f"{name} moves up to {made_by.external_axes} axes with the robot, and "
@@ -315,7 +319,7 @@ def _axes(
 
 
 def _other_number(
-    made_by: PostProcessor, motion: Motion, robot: Sequence[str]
+    made_by: PostProcessor, motion: Motion, axes: Sequence[Axis | None]
 ) -> ModelError:
     """Return the error of a robot with another number of axes."""
     wanted = made_by.robot_axes
@@ -335,9 +339,10 @@ def _other_number(
                 "that the robot lacks, such as axes=[first, second, third, None, None, "
                 "last] of a palletiser, whose flange turns by axis 6."
             )
+    given = ["None" if axis is None else quote(axis.joint) for axis in axes]
     return ModelError(
-        f"A robot of {made_by.name} has {wanted} axes, and these are {len(robot)}: "
-        f"{', '.join(map(quote, robot))}. {fix}"
+        f"A robot of {made_by.name} has {wanted} axes, and these are {len(given)}: "
+        f"{', '.join(given)}. {fix}"
     )
 
 
