@@ -256,6 +256,31 @@ def test_one_reading_may_keep_where_folders_lead(roots, disk):
                     assert kept == Path(os.path.realpath(kept))
 
 
+@pytest.mark.parametrize(
+    "way", ["loop/..", "./loop/..", "loop/x/../..", "one/two/../..", "meshes/../one/.."]
+)
+def test_what_is_behind_a_cycle_of_links_is_not_followed(roots, disk, way):
+    """A cycle leads nowhere, and links after it may remain in the path."""
+    for name, to in (("one", "two"), ("two", "one")):
+        if not (disk / "robots" / name).is_symlink():
+            (disk / "robots" / name).symlink_to(to)
+    known: dict[str, str] = {}
+    for tail in ("escape/key.stl", "escape", "key.stl", "meshes/own.stl", "") * 2:
+        given, base = f"{way}/{tail}", disk / "robots"
+        found = roots.find(given, base=base, place=PLACE, known=known)
+        assert isinstance(found, Diagnostic), given
+        assert isinstance(find(roots, given, disk), Diagnostic), given
+
+
+def test_the_folder_of_the_file_that_refers_need_not_exist(roots, disk):
+    """A text that was never written may name where it is to be."""
+    for base in (disk / "nowhere", disk / "robots/loop"):
+        found = roots.find("own.stl", base=base, place=PLACE)
+        assert isinstance(found, Diagnostic)
+        assert found.code == "reference-missing"
+        assert isinstance(roots.find("shared.stl", base=base, place=PLACE), Path)
+
+
 def test_a_link_that_is_changed_between_readings_is_followed_anew(roots, disk):
     link = disk / "robots/changing"
     link.symlink_to("meshes")

@@ -75,6 +75,9 @@ def test_clearance_of_one_step(timeline: arm.Timeline):
     assert at_once.distance == pytest.approx(expected, abs=1e-12)
     with pytest.raises(ModelError, match="during= is the span of a step"):
         timeline.clearance(during="Grip")  # type: ignore[arg-type]
+    for tolerance in (0.0, -1.0, np.nan):
+        with pytest.raises(ModelError, match="tolerance is a finite number above 0"):
+            timeline.clearance(tolerance=tolerance)
 
 
 def test_clearance_of_a_robot_and_what_it_carries(timeline: arm.Timeline):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -132,6 +132,12 @@ def test_deep_files_are_refused():
         (lambda: Zone(zone="a", steps="b"), ModelError, "list"),
         (lambda: Drive(joint="a", speed=np.inf), ModelError, "speed="),
         (lambda: Wait(seconds="1"), ModelError, "seconds="),
+        (
+            lambda: arm.Program([], sensors=cast(Any, {"a": 3})),
+            ModelError,
+            "is a Sensor, such",
+        ),
+        (lambda: arm.Sensor(shape=cast(Any, 3)), ModelError, "not 3"),
         (lambda: arm.Program([WaitFor(signal="a")]), UnknownName, "'a'"),
         (lambda: arm.Program([Call(routine="a")]), UnknownName, "'a'"),
         (lambda: arm.Program([], joints={"b": ()}), UnknownName, "'b'"),

@@ -13,6 +13,7 @@ import pytest
 import armillary as arm
 from armillary.errors import ModelError, UnknownName
 from armillary.programs.clearance import Clearance
+from armillary.programs.ending import RunReason
 from armillary.programs.report import CycleReport
 from armillary.programs.steps import (
     PTP,
@@ -27,7 +28,7 @@ from armillary.programs.steps import (
     Zone,
 )
 from belt_cell import READY, TOOL, above, place
-from controllers import play_krl
+from controllers import play_krl, play_rapid
 
 ROBOT = "irb2400"
 AWAY = (0.4, 0.2, 0.3, 0.0, 1.0, 0.3)
@@ -194,6 +195,40 @@ def test_a_task_becomes_a_program(timeline: arm.Timeline, tmp_path: Path):
     assert np.abs(played.at(times) - wanted).max() < 1e-5
 
 
+def test_rapid_stops_where_signals_are_set_at_rest(
+    timeline: arm.Timeline, tmp_path: Path
+):
+    """Grips and signals between two motions were refused, as if the robot moved."""
+    ports = {
+        "inputs": {"ready": "diReady"},
+        "outputs": {"glue": "doGlue", "closed": "doClosed"},
+        "grips": {TOOL: "closed"},
+        "tolerance": 1e-4,
+    }
+    path = tmp_path / "glue.mod"
+    timeline.hand_over(ROBOT, path, **ports)
+    played = play_rapid(path)
+    began = timeline.span(f"{ROBOT}[0]").end
+    away = timeline.span(f"{ROBOT}[5]").end - (2.0 - began)
+    us = 1e-6
+    assert played.events == [
+        (pytest.approx(began, abs=us), "SetDO doClosed,1"),
+        (pytest.approx(began, abs=us), "WaitDI diReady,1"),
+        (pytest.approx(began, abs=us), "SetDO doGlue,1"),
+        (pytest.approx(away, abs=us), "SetDO doClosed,0"),
+    ]
+    # The controller runs ahead of points that it flies by: each has a stop before it.
+    lines = path.read_text().splitlines()
+    for k, line in enumerate(lines):
+        if "SetDO" in line and "MoveAbsJ" in lines[k - 1]:
+            assert ",fine," in lines[k - 1]
+
+
+def test_instructions_are_the_steps_of_the_task(timeline: arm.Timeline):
+    with pytest.raises(ModelError, match="add Set, WaitFor or Wait"):
+        timeline.hand_over(ROBOT, "never.src", instructions=[])
+
+
 def test_steps_of_one_instant_keep_their_order(cell: arm.Cell, tmp_path: Path):
     # The clock of the program is a difference of sums, rounded: two waits between
     # which no time passes were in the other order for some durations.
@@ -243,6 +278,25 @@ def test_a_part_that_is_handed_on_leaves_its_gripper(cell: arm.Cell, tmp_path: P
     made.hand_over(ROBOT, path, grips=grips, **options)
     says = [text for _, text in play_krl(path).events]
     assert says == ["$OUT[2]=TRUE", "$OUT[2]=FALSE"]
+
+
+def test_a_tool_may_hold_a_part_from_the_start(cell: arm.Cell, tmp_path: Path):
+    """A robot could not put down what the state has in its gripper."""
+    held = cell.home.attach("box", TOOL, replace=True)
+    path, options = tmp_path / "on.src", {"tolerance": 1e-3, "outputs": {"closed": 2}}
+    for onto in ("world", "belt/carrier"):
+        release = Release(part="box", onto=onto)
+        work = [PTP(to=READY), release, PTP(to=AWAY)]
+        made = cell.run(arm.Program({ROBOT: work}), held, acceleration=8.0)
+        assert made.success, made.failure
+        grips = {TOOL: "closed", "belt/carrier": None}
+        made.hand_over(ROBOT, path, grips=grips, **options)
+        assert [text for _, text in play_krl(path).events] == ["$OUT[2]=FALSE"]
+        twice = cell.run(arm.Program({ROBOT: [release] * 2}), held, acceleration=8.0)
+        assert twice.reason == RunReason.NOT_HELD
+        assert "a Grip comes before" in str(twice.failure)
+    free = run(cell, {ROBOT: [Release(part="box")]})
+    assert free.reason == RunReason.NOT_HELD
 
 
 def test_who_takes_a_part_lets_the_other_gripper_go(tmp_path: Path):

@@ -138,8 +138,7 @@ class Roots:
         """
         known = {} if known is None else known
         try:
-            home = Path(_real_folder(os.fspath(base), known))
-            return self._follow(reference, home, known)
+            return self._follow(reference, _home(base, known), known)
         except FormatError as error:
             return replace(error.diagnostics[0], place=place)
 
@@ -317,11 +316,24 @@ def _common(home: Path, file: Path) -> Path:
     return file.parent if is_wide else common
 
 
+def _home(base: str | os.PathLike[str], known: dict[str, str]) -> Path:
+    """Return the folder of the file that refers, which need not exist."""
+    try:
+        return Path(_real_folder(os.fspath(base), known))
+    except OSError:
+        return Path(os.path.realpath(base))
+
+
 def _real_folder(folder: str, known: dict[str, str]) -> str:
-    """Return where a folder leads through symbolic links."""
+    """Return where a folder leads through symbolic links.
+
+    Raises:
+        OSError: It does not exist, or a cycle of links is on the way.
+    """
     real = known.get(folder)
     if real is None:
-        real = known[folder] = os.path.realpath(folder)
+        # Behind a cycle of links others would remain, as they are written.
+        real = known[folder] = os.path.realpath(folder, strict=True)
     return real
 
 

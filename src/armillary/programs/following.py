@@ -44,6 +44,9 @@ DURATIONS: Final[Array] = np.asarray(1e-3 * 1.1 ** np.arange(110), np.float64)
 """Durations of motions that meet a frame, of which the first is taken within which
 limits hold [s], and refined `ROUNDS` times."""
 
+COME_FAR: Final = (RunReason.LIMITS, RunReason.OUTRUN)
+"""Reasons of motions whose end is reached: they tell more than that others miss it."""
+
 AT_ONCE: Final = 22
 ROUNDS: Final = 3
 SHORTEST: Final = float(DURATIONS[0])
@@ -203,12 +206,11 @@ def _quickest(
     mover: Mover, values: JointValues, arrivals: Callable[[Array], Arrivals]
 ) -> Motion:
     """Return the motion of the least duration that keeps limits."""
-    reason = RunReason.OUTRUN
+    why: dict[int, float] = {}
     found: tuple[float, float, JointValues] | None = None
 
     def first_of(durations: Array) -> tuple[float, float, JointValues] | None:
         """Return the one before the first that keeps limits, that, and its end."""
-        nonlocal reason
         ends, reasons = arrivals(durations)
         q, qd, qdd = _quintics(values, ends, durations)
         with np.errstate(invalid="ignore"):
@@ -218,7 +220,8 @@ def _quickest(
         reasons[beyond] = int(RunReason.LIMITS)
         good = np.flatnonzero(reasons == 0)
         if not len(good):
-            reason = RunReason(int(reasons[-1]))
+            for each, duration in zip(reasons.tolist(), durations, strict=True):
+                why[each] = why.get(each, 0.0) + float(duration)
             return None
         k = int(good[0])
         before = float(durations[k - 1]) if k else 0.5 * float(durations[0])
@@ -229,7 +232,13 @@ def _quickest(
         if found is not None:
             break
     if found is None:
-        raise Impossible(reason, f"the motion: {reason.sentence}")
+        # Of many durations the reason is that of most time, where the end is reached.
+        far = {int(each): why[each] for each in COME_FAR if each in why} or why
+        reason = RunReason(max(far, key=far.__getitem__))
+        raise Impossible(
+            reason,
+            f"no motion of up to {DURATIONS[-1]:.0f} s leads there: {reason.sentence}",
+        )
     for _ in range(ROUNDS):
         before, duration, _end = found
         finer = before + (duration - before) * np.linspace(0.0, 1.0, AT_ONCE + 1)[1:]

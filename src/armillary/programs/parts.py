@@ -68,14 +68,26 @@ def _gripped(world: World, step: Grip, part: str, meshes: MeshSource | None) -> 
 
 
 def _released(world: World, step: Release, part: str) -> State:
-    if part not in world.gripped:
-        raise Impossible(RunReason.NOT_HELD, f"{quote(part)} is not gripped")
-    del world.gripped[part]
+    if world.gripped.pop(part, None) is None and not _is_held_from_the_start(
+        world, part
+    ):
+        raise Impossible(
+            RunReason.NOT_HELD,
+            f"{quote(part)} is not gripped: a Grip comes before, or the state in which "
+            "the run begins attaches it to a frame that a task moves",
+        )
     if step.onto != WORLD and world.is_tool(step.onto):
         world.gripped[part] = world.cell.qualified(step.onto)
     if step.onto == WORLD:
         return world.now().release(part)
     return _attached(world, part, step.onto, _pose(world, part))
+
+
+def _is_held_from_the_start(world: World, part: str) -> bool:
+    """Return whether a tool has had a part since the run began."""
+    holder = world.state.parent(part)
+    is_first = holder == world.changes[0][1].parent(part)
+    return is_first and holder != WORLD and world.is_tool(holder)
 
 
 def _appeared(world: World, step: Appear, part: str) -> State:

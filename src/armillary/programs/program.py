@@ -76,8 +76,14 @@ class Sensor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """Store names as a tuple.
 
         Raises:
-            ModelError: They are not names.
+            ModelError: They are not names, or the shape is another one.
         """
+        shape: Any = self.shape
+        if not isinstance(shape, Box | Capsule | Cylinder | Sphere):
+            raise ModelError(
+                "The shape of a sensor is a box, capsule, cylinder or sphere, not "
+                f"{quote(shape)}."
+            )
         names = _names("parts=", self.parts)
         msgspec.structs.force_setattr(self, "parts", names)
 
@@ -138,6 +144,13 @@ class Program(
         self._check()
 
     def _check(self) -> None:
+        for name, sensor in self.sensors.items():
+            given: Any = sensor
+            if not isinstance(given, Sensor):
+                raise ModelError(
+                    f"The sensor {quote(name)} is a Sensor, such as "
+                    f"Sensor(shape=arm.shapes.Box(...)), not {quote(given)}."
+                )
         scan: Any = self.scan
         is_number = isinstance(scan, int | float) and not isinstance(scan, bool)
         if not (is_number and (scan == 0.0 or LEAST_SCAN <= scan < math.inf)):
@@ -154,12 +167,12 @@ class Program(
                 )
         self._check_routines()
         self._check_branches()
-        given = {*self.signals, *self.sensors}
+        known = {*self.signals, *self.sensors}
         steps = [step for _, step in self.walk()]
-        given |= {step.signal for step in steps if isinstance(step, Set)}
+        known |= {step.signal for step in steps if isinstance(step, Set)}
         for step in steps:
-            if isinstance(step, WaitFor) and step.signal not in given:
-                raise unknown("signal", step.signal, given, owner="this program")
+            if isinstance(step, WaitFor) and step.signal not in known:
+                raise unknown("signal", step.signal, known, owner="this program")
             if isinstance(step, Set) and step.signal in self.sensors:
                 raise ModelError(
                     f"{quote(step.signal)} is a sensor, which parts set: {step} cannot."

@@ -345,7 +345,8 @@ class _Run:
             self.world.time = self.timeout
             # Others wait for a signal, longer than the run may take.
             late = next((t for t in waiting if isinstance(t.waits, Until)), waiting[0])
-            self._fail(late, RunReason.TIMEOUT, f"after {self.timeout:g} s")
+            why = f"the run takes longer than timeout={self.timeout:g} s"
+            self._fail(late, RunReason.TIMEOUT, why)
         moves = any(
             track.moves(self.world.time) for track in self.world.tracks.values()
         )

@@ -44,6 +44,11 @@ def hand_over_task(
 ) -> HandedOver:
     """Write what a task does as a program, see `Timeline.hand_over`."""
     motion = timeline.motion(task)
+    if "instructions" in options:
+        raise ModelError(
+            "Instructions of a task are its steps: leave out instructions=, and "
+            "add Set, WaitFor or Wait to the program."
+        )
     if timeline.failure is not None:
         raise ModelError(
             f"The run failed, so that nothing is handed over: {timeline.failure}"
@@ -86,7 +91,10 @@ def _holders(timeline: Cycle, task: str) -> list[str | None]:
         if not isinstance(step, Grip | Release):
             continue
         if span.place.startswith(f"{task}["):
-            found.append(holders.get(step.part))
+            before = holders.get(step.part)
+            if step.part not in holders and isinstance(step, Release):
+                before = timeline.state(0.0).parent(step.part)
+            found.append(before)
         frame = step.by if isinstance(step, Grip) else step.onto
         holders[step.part] = None if frame == WORLD else timeline.cell.qualified(frame)
     return found

@@ -277,9 +277,11 @@ class Timeline:
                 all others. What lies on a table is then no nearer than it is.
 
         Raises:
-            ModelError: As for `cell.collision`; or `during` is not a span.
+            ModelError: As for `cell.collision`; `during` is not a span, or `tolerance`
+                is not above 0.
             UnknownName: The manipulator does not exist.
         """
+        tolerance = positive_number("tolerance", tolerance)
         if of is not None:
             self.cell.number(of)
         start, end = 0.0, math.inf

@@ -468,8 +468,12 @@ def test_a_robot_says_which_axes_it_lacks(tmp_path: Path):
     for suffix in (".src", ".mod"):
         with pytest.raises(arm.errors.ModelError, match="with None for each that"):
             cell.hand_over(given, tmp_path / f"move{suffix}")
-        with pytest.raises(arm.errors.ModelError, match="has 6 axes, and these are 4"):
+        with pytest.raises(arm.errors.ModelError, match="has 6 axes, and these are 5"):
             cell.hand_over(given, tmp_path / f"move{suffix}", axes=axes[:4] + axes[5:])
+        with pytest.raises(arm.errors.ModelError, match="these are 7: 'turret', "):
+            cell.hand_over(given, tmp_path / f"move{suffix}", axes=[*axes, None])
+        with pytest.raises(arm.errors.ModelError, match="axes= is a list of joints"):
+            cell.hand_over(given, tmp_path / f"move{suffix}", axes="turret")
         with pytest.raises(arm.errors.ModelError, match="no axis of the robot"):
             cell.hand_over(given, tmp_path / f"move{suffix}", axes=[None] * 6)
     # Controllers of Universal Robots have six axes, and rows have no gaps.

@@ -24,6 +24,7 @@ from armillary.programs.post_processors.instructions import (
     SetSignal,
     grip_signals,
     spans_of,
+    with_stops,
 )
 from armillary.programs.post_processors.points import levers_of, points_of
 from armillary.programs.post_processors.post_processor import (
@@ -138,6 +139,10 @@ def hand_over(  # noqa: PLR0913
     made_by.check_name(target.stem)
     whole = _bound(cell, motion)
     _check_limits(cell, whole)
+    lists = {"axes": axes, "external": external, "elsewhere": elsewhere}
+    for what, given in lists.items():
+        if isinstance(given, str):
+            raise ModelError(f"{what}= is a list of joints, not {quote(given)}.")
     if axes is not None:
         axes = [axis if axis is None else _axis(axis, cell, whole) for axis in axes]
     external = [_axis(axis, cell, whole) for axis in external]
@@ -155,6 +160,8 @@ def hand_over(  # noqa: PLR0913
         _ports(made_by, "outputs", outputs, _named(steps, SetSignal)),
         _ports(made_by, "inputs", inputs, _named(steps, None)),
     )
+    if not made_by.may_set_in_motion:
+        steps = with_stops(moved, steps)
     spans = spans_of(moved, steps)
     turns = turning(moved.units)
     lost = made_by.rounding(_positions(moved.q, chosen), turns)
@@ -277,9 +284,12 @@ def _axes(
         raise ModelError(f"axes= names no axis of the robot; {name} has {wanted}.")
     if len(places) < len(axes) and not made_by.may_lack_axes:
         robots = f"Robots of {name} lack no axis" if wanted else f"{name} has no gaps"
-        raise ModelError(f"{robots}: axes= holds names of joints, not None.")
+        raise ModelError(
+            f"{robots}: axes= holds names of joints, not None. "
+            + ("Write it to a .json file." if wanted else "Leave None out.")
+        )
     if wanted is not None and wanted != len(axes):
-        raise _other_number(made_by, motion, [axis.joint for axis in robot])
+        raise _other_number(made_by, motion, axes)
     if len(others) > made_by.external_axes:
         raise ModelError(
             f"{name} moves up to {made_by.external_axes} axes with the robot, and "
@@ -309,7 +319,7 @@ def _axes(
 
 
 def _other_number(
-    made_by: PostProcessor, motion: Motion, robot: Sequence[str]
+    made_by: PostProcessor, motion: Motion, axes: Sequence[Axis | None]
 ) -> ModelError:
     """Return the error of a robot with another number of axes."""
     wanted = made_by.robot_axes
@@ -329,9 +339,10 @@ def _other_number(
                 "that the robot lacks, such as axes=[first, second, third, None, None, "
                 "last] of a palletiser, whose flange turns by axis 6."
             )
+    given = ["None" if axis is None else quote(axis.joint) for axis in axes]
     return ModelError(
-        f"A robot of {made_by.name} has {wanted} axes, and these are {len(robot)}: "
-        f"{', '.join(map(quote, robot))}. {fix}"
+        f"A robot of {made_by.name} has {wanted} axes, and these are {len(given)}: "
+        f"{', '.join(given)}. {fix}"
     )
 
 

@@ -22,6 +22,7 @@ __all__ = [
     "WaitForSignal",
     "grip_signals",
     "spans_of",
+    "with_stops",
 ]
 
 Array = npt.NDArray[np.float64]
@@ -144,6 +145,20 @@ def grip_signals(
                 signals.append(SetSignal(time=event.time, signal=signal, value=value))
         made.append(signals)
     return made
+
+
+def with_stops(
+    motion: Motion, instructions: Sequence[Instruction]
+) -> list[Instruction]:
+    """Return instructions with a stop where a signal is set while the motion rests."""
+    stops = [
+        Pause(time=each.time, duration=0.0)
+        for each in instructions
+        if isinstance(each, SetSignal)
+        and 0.0 <= each.time <= motion.duration
+        and np.abs(motion.at(each.time).qd).max() <= AT_REST
+    ]
+    return [*stops, *instructions]
 
 
 def spans_of(

@@ -159,6 +159,8 @@ class PostProcessor:
         degree: How the controller moves between points: `LINEAR`, `CUBIC` or `QUINTIC`.
         robot_axes: How many axes its robots have; None for any number, of any unit.
         may_lack_axes: Whether it also moves robots that lack some of these.
+        may_set_in_motion: Whether it sets signals while the robot moves; if not, stops
+            are made where they are set at rest.
         external_axes: How many others it moves with them, at most.
         longest_name: Characters of the name of a program.
         reserved: Names that no program can have, lower case, between spaces.
@@ -178,6 +180,7 @@ class PostProcessor:
     longest_name: int
     reserved: str = ""
     may_lack_axes: bool = False
+    may_set_in_motion: bool = True
     is_single: bool
     assumptions: tuple[str, ...]
     check_port: Callable[[Port], None]

@@ -50,8 +50,8 @@ def _step(step: JobStep, job: ControllerJob) -> Iterator[str]:
                 raise ModelError(
                     f"Signal {quote(signal.signal)} is set at {signal.time:g} s, where "
                     "the robot moves. RAPID runs ahead of MoveAbsJ in motion, so that "
-                    "it would be set too early: set it where the motion rests, with an "
-                    "instruction Pause(time=..., duration=0) at the same time."
+                    "it would be set too early: set it where the motion rests. A robot "
+                    "that follows a frame rests after a PTP to what does not move."
                 )
             takes = durations(points.times)
             last = len(takes) - 1
@@ -87,6 +87,7 @@ RAPID: Final = PostProcessor(
     robot_axes=AXES,
     external_axes=EXTERNAL,
     may_lack_axes=True,
+    may_set_in_motion=False,
     longest_name=LONGEST,
     reserved=(
         "module endmodule proc endproc func endfunc trap endtrap const var pers task "
