@@ -498,7 +498,7 @@ def _of_whole_number(found: re.Match[str]) -> str:
     """
     made, kind, _, k, constant, total = found.groups()
     is_double = "double" in kind
-    bits, smallest = (23, 2.0**-40) if is_double else (8, 2.0**-20)
+    bits, smallest = (23, 2.0**-70) if is_double else (8, 2.0**-36)
     real = real_of(64 if is_double else 32)
     splat = constant.startswith("splat")
     (factor,) = struct.unpack(">d", bytes.fromhex(constant.rstrip(")")[-16:]))
