@@ -264,6 +264,20 @@ def test_a_kernel_computes_where_arrays_are(
     assert not cuda.present  # the context before is present again
 
 
+class Derived(OnGpu):
+    """A user's class of arrays."""
+
+    __module__ = "elsewhere"
+
+
+def test_derived_classes_of_arrays_are_those_of_their_library(
+    cell: arm.Cell, cuda: CpuCuda
+):
+    fk, Q = cell.fk("tool0"), np.zeros((3, 6))
+    found = fk(Derived(Q, cuda))
+    np.testing.assert_array_equal(found.array, fk(Q))
+
+
 def test_threads_without_a_row_compute_nothing(cuda: CpuCuda):
     """Results of a row may be read again, so that only one thread may write them."""
     long = trace(lambda a: a * np.ones(400), name="long", a=())  # is not shared

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import platform as machine
+import re
 import shutil
 import struct
 import subprocess
@@ -131,6 +132,16 @@ def test_objects_need_nothing_and_export_the_functions_alone(name: str):
     assert {text for text, is_defined, _ in symbols if not is_defined} == missing
     assert {text for text, _, is_global in symbols if is_global} - missing == wanted
     assert (b".pdata" in code) == where.is_windows
+
+
+def test_windows_can_walk_the_stack_of_all_functions():
+    where = platform_of("x86-64-windows")
+    text = standalone_module(FUNCTIONS[:1], 64, where)
+    hints = dict(re.findall(r"attributes (#\d) = {(.*)}", text))
+    assert {key for key, each in hints.items() if "uwtable" in each} == {
+        *("#0", "#2", "#3", "#4")  # those that choose, and the levels
+    }
+    assert "naked" in hints["#1"]  # touches the stack, and has no frame
 
 
 Call = Callable[..., list[Array]]

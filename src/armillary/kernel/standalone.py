@@ -158,7 +158,9 @@ def standalone_module(
             for level, each in platform.levels.items()
         }
         machines = [each.machine for each in platform.levels.values()]
-        return of_levels(made, machines, more=STACK_PROBE * platform.is_windows)
+        if not platform.is_windows:
+            return of_levels(made, machines)
+        return of_levels(made, machines, more=STACK_PROBE, hints=WINDOWS_HINTS)
     declared: dict[str, str] = {}
     parts: list[str] = []
     constants: set[bytes] = set()

@@ -1,7 +1,7 @@
 """Sine, cosine and tangent, for |x| up to 2**30 (2**16 in float32), flagged beyond.
 
 Sine and cosine are within 2 ulp, the tangent within 4, also for x next to a multiple of
-pi/2.
+pi/2; sine and cosine within 2.5 ulp where there are no fused steps.
 
     k = round(2 x / pi),  r = x - k pi/2,  z = r^2
     sin r = r + r z S(z),  cos r = 1 + z (-1/2 + z C(z))
