@@ -453,3 +453,12 @@ def test_what_leads_back_to_a_function_is_freed_with_it(arm: Program) -> None:
     del call, slow
     gc.collect()
     assert gone() is None
+
+
+def test_the_collector_frees_no_definition_before_its_function(arm: Program) -> None:
+    # Python reads the definition of a builtin function when it frees the function. What
+    # the collector sees of a cycle is cleared in any order.
+    call, _ = watch(arm, np.dtype(np.float64))
+    others = binding.function_for_tables(call, 0, (), lambda: call)
+    for function in (call, others):
+        assert not gc.is_tracked(function.__self__)  # type: ignore[attr-defined]

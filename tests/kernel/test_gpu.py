@@ -33,7 +33,7 @@ from armillary.trace import trace
 
 Array = npt.NDArray[Any]
 
-REGISTERS = "ctaid", "ntid", "tid"
+REGISTERS = "ctaid", "tid"
 STEPS = "copied", "computed", "written"
 OF_REGISTERS = """
 @{0} = internal global i32 0
@@ -130,7 +130,7 @@ class CpuCuda:
             each: ctypes.CFUNCTYPE(None, ctypes.c_int)(code.address(f"set_{each}"))
             for each in REGISTERS
         }
-        set_register["ntid"](threads)
+        assert threads == THREADS
         for block in range(blocks):
             set_register["ctaid"](block)
             for step in steps:  # each thread waits for the others of its warp
@@ -158,7 +158,7 @@ def host_code(code: GpuCode) -> Code:
             rf"define void @{code.name}\(.*?^}}", re.DOTALL | re.MULTILINE
         )
         text, count = kernel.subn("", text)
-        text, annotations = re.subn(r".*ptr @kernel, !\"maxntidx.*|!nvvm.*", "", text)
+        text, annotations = re.subn(r".*ptr @kernel, !\"reqntidx.*|!nvvm.*", "", text)
         assert (count, annotations) == (1, 2)
         for step in STEPS:
             own = f"void @{code.name}_x1_{step}("
@@ -262,6 +262,38 @@ def test_a_kernel_computes_where_arrays_are(
     blocks = -(-int(np.prod(batch)) // THREADS)
     assert cuda.launches == ([(blocks, THREADS, 100)] if blocks else [])
     assert not cuda.present  # the context before is present again
+
+
+class Derived(OnGpu):
+    """A user's class of arrays."""
+
+    __module__ = "elsewhere"
+
+
+def test_derived_classes_of_arrays_are_those_of_their_library(
+    cell: arm.Cell, cuda: CpuCuda
+):
+    fk, Q = cell.fk("tool0"), np.zeros((3, 6))
+    found = fk(Derived(Q, cuda))
+    np.testing.assert_array_equal(found.array, fk(Q))
+
+
+def test_threads_without_a_row_compute_nothing(cuda: CpuCuda):
+    """Results of a row may be read again, so that only one thread may write them."""
+    long = trace(lambda a: a * np.ones(400), name="long", a=())  # is not shared
+    a = np.arange(3.0)
+    kernel = compile(long)
+    np.testing.assert_array_equal(kernel(OnGpu(a, cuda)).array, kernel(a))
+    (made,) = cuda.codes.values()
+    code, out = host_code(made), np.full((3, 400), 7.0)
+    set_thread = ctypes.CFUNCTYPE(None, ctypes.c_int)(code.address("set_tid"))
+    computed = ctypes.CFUNCTYPE(None, *[ctypes.c_uint64] * 4)(
+        code.address(f"{made.name}_x1_computed")
+    )
+    for thread in range(len(a), THREADS):
+        set_thread(thread)
+        computed(a.ctypes.data, out.ctypes.data, len(a), 1)
+    np.testing.assert_array_equal(out, 7.0)
 
 
 def test_float32_and_several_outputs(cuda: CpuCuda):

@@ -660,8 +660,8 @@ def test_kernels_of_gpus_have_the_form_of_ptx(cell: arm.Cell, tmp_path: Path):
     first, *_ = text.split(".visible .entry irb2400_jacobian_tool0")
     entry = first[first.index(".visible .entry irb2400_fk_tool0") :]
     # The row is the number of the thread, of which some have none.
-    assert all(f"%{part}.x" in entry for part in ("ctaid", "ntid", "tid"))
-    assert f".maxntid {THREADS}" in entry
+    assert all(f"%{part}.x" in entry for part in ("ctaid", "tid"))
+    assert f".reqntid {THREADS}" in entry
     assert "setp" in entry
     # Warps copy rows through memory that they share; nothing is left on the stack.
     moved = re.findall(r"(ld|st)\.(global|shared)\.b64", entry)

@@ -26,7 +26,7 @@ from armillary.collision.shape_pairs import Placed
 from armillary.errors import ModelError, ShapeError
 from armillary.forks import IMPORT_LOCK
 from armillary.kernel import Kernel
-from armillary.kernel.arguments import FLOAT64, broadcast, dtype_of, is_on_gpu
+from armillary.kernel.arguments import FLOAT64, broadcast, is_on_gpu
 from armillary.kernel.pipeline_records import PipelineRecords
 from armillary.kernel.sloped import jax_sloped, torch_sloped
 from armillary.kinematics.moving_links import straight_links
@@ -611,7 +611,10 @@ class CollisionCheck:
 
     def _on_gpu(self, asked: Question, q: Any) -> Any:
         """Return answers where positions are; what is in doubt touches."""
-        found: Any = self.kernel(asked, dtype_of(q))(q)
+        with IMPORT_LOCK:  # what GPUs need
+            from armillary.kernel.gpu_libraries import library_of
+        dtype = library_of(q).read("q", q).dtype
+        found: Any = self.kernel(asked, dtype)(q)
         return found > 0.0 if asked == "touching" else found
 
     def _kernel(self, asked: Question) -> Kernel:

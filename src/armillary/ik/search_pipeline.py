@@ -62,7 +62,7 @@ ROUNDS: Final = 3
 
 SEED: Final = 7
 
-MISSED: Final = 2
+MISSES: Final = 2
 """Numbers that say what an answer misses, of a distance and of an angle."""
 
 NO_POSE: Final = -1.0
@@ -154,7 +154,7 @@ Attempt = tuple[tuple[Stage, ...], tuple[Table, ...], dict[str, Array]]
 def _opened(near: Vector, target: Vector) -> Any:
     rigid = is_rigid(*pose_at(target, 0))
     answer, errors = (
-        [select(rigid, x, math.nan) for x in row] for row in (near, [0.0] * MISSED)
+        [select(rigid, x, math.nan) for x in row] for row in (near, [0.0] * MISSES)
     )
     return select(rigid, 1.0, 0.0), select(rigid, 0.0, NO_POSE), answer, errors
 
@@ -177,7 +177,7 @@ def _attempt(problem: IKProblem) -> Attempt:
 
     def judged(missed: Vector, allowed: Vector) -> Any:
         found = select(all_met(missed, allowed), 1.0, 0.0)
-        return found, 1.0 - found, 1.0 - found, missed[:MISSED]
+        return found, 1.0 - found, 1.0 - found, missed[:MISSES]
 
     # The step says what its q misses, and gives the next one.
     kept = trace(list, name="ik_kept", outputs=("answer",), q=(n,))
@@ -230,7 +230,7 @@ def _closed_attempt(problem: IKProblem) -> Attempt:
         outputs=("found", "open", "answer", "errors", "unknowns", "left", "going"),
         q=(n,),
         passive=(m,),
-        checked=(MISSED + 1,),
+        checked=(MISSES + 1,),
         left=(),
     )
     take = trace(

@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, ShapeError, quote
-from armillary.forks import IMPORT_LOCK
 from armillary.trace import Port, Program
 
 Array = npt.NDArray[Any]
@@ -64,17 +63,6 @@ def is_on_gpu(value: Any) -> bool:
     except Exception:
         return False
     return int(kind) in (CUDA, CUDA_MANAGED, ROCM)
-
-
-def dtype_of(value: Any) -> np.dtype[Any]:
-    """Return the type of the numbers of an array on a GPU.
-
-    Raises:
-        ShapeError: It does not say where they lie.
-    """
-    with IMPORT_LOCK:  # what GPUs need
-        from armillary.kernel.gpu_libraries import library_of
-    return library_of(value).read("the array", value).dtype
 
 
 def refuse_gpu(name: str, value: Any) -> None:

@@ -123,19 +123,9 @@ class _Words(ctypes.Structure):
     """What @call finds in the array that is its `self`."""
 
     _fields_ = tuple((word, ctypes.c_int64) for word in layout.CALL_WORDS.offsets)
-
-
-_SLOW, _TABLES = (layout.CALL_WORDS.offsets[word] // 8 for word in ("slow", "tables"))
-
-
-class _Context(np.ndarray[Any, np.dtype[np.int64]]):
-    """The `self` of a builtin function: words, and what must live as long.
-
-    Attributes:
-        owned: The definition of the function, and the text of its name.
-    """
-
-    owned: tuple[_MethodDefinition, Any]
+    slow: int
+    tables: int
+    owned: tuple[_MethodDefinition, bytes]
 
 
 def make_function(
@@ -194,15 +184,12 @@ def function_for_tables(
         owned: What must live as long, too.
         make_slow: Makes what gets calls that @call leaves, when it is first needed.
     """
-    words: _Context = function.__self__  # type: ignore[attr-defined]
-    own, first = words.copy(), _FirstCall(make_slow)
-    own[_SLOW], own[_TABLES] = id(first), tables
-    first.address = address_of(own) + layout.CALL_WORDS.offsets["slow"]
-    own.owned = words.owned
-    definition, _ = words.owned
-    module = _Module(__name__)
-    module.owned = (function, first, *owned)
-    return _make_function()(ctypes.addressof(definition), own, module)
+    # The array that is its `self` has its words as base.
+    of_function: _Words = function.__self__.base  # type: ignore[attr-defined]
+    words, first = _Words.from_buffer_copy(of_function), _FirstCall(make_slow)
+    words.slow, words.tables = id(first), tables
+    first.address = ctypes.addressof(words) + layout.CALL_WORDS.offsets["slow"]
+    return _function_of(words, of_function.owned, (function, first, *owned))
 
 
 def nothing(*_: Any, **__: Any) -> None:
@@ -237,15 +224,23 @@ def builtin_function(
     """
     text = _c_text(name)
     definition = _MethodDefinition(text, call, _FASTCALL_WITH_KEYWORDS, None)
+    return _function_of(words, (definition, text), owned)
+
+
+def _function_of(
+    words: Any, definition: tuple[_MethodDefinition, bytes], owned: tuple[object, ...]
+) -> Callable[..., Any]:
+    """Return the builtin function of a definition, which comes with its name."""
     # The function owns its `self`, an array, which owns `words`. The garbage collector
-    # does not see what an array owns. That is right for what the function needs until
-    # its end, but `owned` may lead back to the function: it has to be seen, or a kernel
-    # that was called once with a batch would never be freed.
-    context = np.frombuffer(words, np.int64).view(_Context)
-    context.owned = definition, text
+    # does not see what an array owns. That is right for the definition, which Python
+    # reads until the function is gone, where the collector would free it before. But
+    # `owned` may lead back to the function: it has to be seen, or a kernel that was
+    # called once with a batch would never be freed.
+    words.owned = definition
     module = _Module(__name__)
     module.owned = owned
-    return _make_function()(ctypes.addressof(definition), context, module)
+    context: npt.NDArray[np.int64] = np.frombuffer(words, np.int64)
+    return _make_function()(ctypes.addressof(definition[0]), context, module)
 
 
 class _Module(str):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from functools import cache
+from functools import lru_cache
 from typing import Any, Final, final
 
 import msgspec
@@ -138,7 +138,7 @@ class GpuArray(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         )
 
 
-@cache
+@lru_cache(maxsize=256)
 def packed(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return the distances [numbers] of an array without gaps."""
     return tuple(math.prod(shape[k + 1 :]) for k in range(len(shape)))

@@ -7,13 +7,13 @@ that its processor shares, then each thread computes a row there, and the warp c
 results out:
 
     copied:    shared[r, c] = in[first + r, c]    for all r, c of the warp, in order
-    computed:  thread r runs the block on rows r of shared memory
+    computed:  thread r runs the block on rows r of shared memory, if it has a row
     written:   out[first + r, c] = shared[r, c]
 
 Rows of shared memory have an odd number of places: 32 threads, one in each row, then
 touch 32 banks. What does not fit there is read and written by the block itself. The
-last warp may have fewer rows. Its other threads do as that of the last row does, and
-write the same, so that nothing branches.
+last warp may have fewer rows. Its other threads copy as that of the last row does, and
+compute nothing: a block may read what it has written, which no other thread may change.
 """
 
 from __future__ import annotations
@@ -26,12 +26,10 @@ from armillary.kernel.builder import FunctionBuilder, Value
 from armillary.kernel.machine_type import I32, I64, PTR, VOID, Type
 from armillary.trace import Port
 
-__all__ = ["THREADS", "Place", "RowCode", "inlined", "sizes_of_blocks", "thread_code"]
+__all__ = ["THREADS", "Place", "ThreadCode", "inlined", "sizes_of_blocks", "thread_code"]
 
 THREADS: Final = 32
-"""Threads of a block at most: one warp, since warps share nothing."""
-
-WARP: Final = 32
+"""Threads of a block: those of one warp, since warps share nothing."""
 
 MOST_SHARED: Final = 48 * 1024
 """Bytes that a block may share on every GPU."""
@@ -40,7 +38,7 @@ Place: TypeAlias = Callable[[str, Port], Value]
 """Where the row of an input or output lies, by its name in an entry."""
 
 
-class RowCode(Protocol):
+class ThreadCode(Protocol):
     """What is asked of the code of one row."""
 
     @property
@@ -62,7 +60,7 @@ class RowCode(Protocol):
         ...
 
 
-def thread_code(code: RowCode, scalar: Type, declared: dict[str, str]) -> list[str]:
+def thread_code(code: ThreadCode, scalar: Type, declared: dict[str, str]) -> list[str]:
     """Return the kernel `code.name`, and the functions of its three steps.
 
     Args:
@@ -107,11 +105,11 @@ def inlined(text: str) -> str:
 
 
 def sizes_of_blocks(names: Sequence[str]) -> str:
-    """Return what tells the driver how many threads blocks of kernels may have."""
+    """Return what tells the driver how many threads blocks of kernels have."""
     listed = ", ".join(f"!{10 + k}" for k in range(len(names)))
     lines = [f"!nvvm.annotations = !{{{listed}}}"]
     for k, name in enumerate(names):
-        lines.append(f'!{10 + k} = !{{ptr @{name}, !"maxntidx", i32 {THREADS}}}')
+        lines.append(f'!{10 + k} = !{{ptr @{name}, !"reqntidx", i32 {THREADS}}}')
     return "\n".join(lines)
 
 
@@ -119,9 +117,9 @@ SYNC: Final = "llvm.nvvm.bar.warp.sync"
 """Threads of a warp wait for each other."""
 
 REGISTERS: Final = tuple(
-    f"llvm.nvvm.read.ptx.sreg.{each}.x" for each in ("ctaid", "ntid", "tid")
+    f"llvm.nvvm.read.ptx.sreg.{each}.x" for each in ("ctaid", "tid")
 )
-"""The numbers of the block and of the thread in it, and how many it has."""
+"""The numbers of the block and of the thread in it."""
 
 
 @final
@@ -132,9 +130,9 @@ class _Shared:
     Attributes:
         name: Of the memory.
         scalar: The type of numbers.
-        offsets: Where the rows of each input or output begin in the part of a warp
-            [numbers], by name in an entry.
-        size: Of the part of a warp [numbers].
+        offsets: Where the rows of each input or output begin [numbers], by name in an
+            entry.
+        size: Of all [numbers].
     """
 
     name: str
@@ -143,13 +141,13 @@ class _Shared:
     size: int
 
     @classmethod
-    def of(cls, code: RowCode, scalar: Type) -> _Shared:
+    def of(cls, code: ThreadCode, scalar: Type) -> _Shared:
         """Return where rows lie: of as many ports as fit, small ones first."""
         offsets: dict[str, int] = {}
         size = 0
-        most = MOST_SHARED // (scalar.bytes * (THREADS // WARP))
+        most = MOST_SHARED // scalar.bytes
         for name, port in sorted(code.ports, key=lambda each: each[1].size):
-            taken = WARP * _pitch(port)
+            taken = THREADS * _pitch(port)
             if size + taken <= most:
                 offsets[name] = size
                 size += taken
@@ -160,8 +158,7 @@ class _Shared:
     @property
     def text(self) -> str:
         """Return its definition."""
-        count = max(1, self.size * (THREADS // WARP))
-        kind = f"[{count} x {self.scalar.text}]"
+        kind = f"[{max(1, self.size)} x {self.scalar.text}]"
         return f"@{self.name} = internal addrspace(3) global {kind} undef, align 16"
 
 
@@ -178,7 +175,7 @@ class _Thread:
     Attributes:
         f: The step.
         shared: Where rows are shared.
-        own: Where its warp has them.
+        base: Their address.
         first: The row of the warp's first thread.
         last: Its last row, counted from the first, at most 31.
         lane: Which thread of the warp it is.
@@ -186,7 +183,7 @@ class _Thread:
 
     f: FunctionBuilder
     shared: _Shared
-    own: Value
+    base: Value
     first: Value
     last: Value
     lane: Value
@@ -194,33 +191,24 @@ class _Thread:
     @classmethod
     def of(cls, f: FunctionBuilder, shared: _Shared) -> _Thread:
         """Read the registers of a thread."""
-        group, size, number = (f.call(f"@{each}", I32) for each in REGISTERS)
-        warp = number >> 5
-        first = group.to(I64, "zext") * size.to(I64, "zext")
-        first = first + (warp << 5).to(I64, "zext")
+        group, lane = (f.call(f"@{each}", I32) for each in REGISTERS)
+        first = group.to(I64, "zext") * THREADS
         left = f["count"] - first - 1
-        last = (left < WARP - 1).select(left, WARP - 1).to(I32, "trunc")
+        last = (left < THREADS - 1).select(left, THREADS - 1).to(I32, "trunc")
         space = f"@{shared.name} to ptr"
-        base = f.emit(f"addrspacecast ptr addrspace(3) {space}", PTR)
-        begin = (warp * shared.size).to(I64, "zext")
         return cls(
             f=f,
             shared=shared,
-            own=f.element(base, shared.scalar, begin),
+            base=f.emit(f"addrspacecast ptr addrspace(3) {space}", PTR),
             first=first,
             last=last,
-            lane=number & (WARP - 1),
+            lane=lane,
         )
-
-    @property
-    def row(self) -> Value:
-        """Return the row that it computes, counted from the first of the warp."""
-        return _least(self.lane, self.last)
 
     def shared_at(self, name: str, port: Port, row: Value, column: Value) -> Value:
         """Return where a number of a row is shared."""
         place = row * _pitch(port) + column + self.shared.offsets[name]
-        return self.f.element(self.own, self.shared.scalar, place.to(I64, "zext"))
+        return self.f.element(self.base, self.shared.scalar, place.to(I64, "zext"))
 
     def given_at(self, name: str, port: Port, row: Value, column: Value) -> Value:
         """Return where callers have a number of a row."""
@@ -233,7 +221,7 @@ class _Thread:
         """Return rows and columns of the numbers that it copies: each 32nd."""
         made: list[tuple[Value, Value]] = []
         for k in range(port.size):
-            number = self.lane + WARP * k
+            number = self.lane + THREADS * k
             size = number.constant(port.size).text
             row = self.f.emit(f"udiv i32 {number.text}, {size}", I32)
             made.append((_least(row, self.last), number - row * port.size))
@@ -244,15 +232,15 @@ def _least(a: Value, b: Value) -> Value:
     return (a < b).select(a, b)
 
 
-def _copied(thread: _Thread, code: RowCode) -> None:
+def _copied(thread: _Thread, code: ThreadCode) -> None:
     _copy(thread, code, "in")
 
 
-def _written(thread: _Thread, code: RowCode) -> None:
+def _written(thread: _Thread, code: ThreadCode) -> None:
     _copy(thread, code, "out")
 
 
-def _copy(thread: _Thread, code: RowCode, which: str) -> None:
+def _copy(thread: _Thread, code: ThreadCode, which: str) -> None:
     """Copy the rows of a warp, numbers that follow each other at once."""
     f, scalar = thread.f, thread.shared.scalar
     for name, port in code.ports:
@@ -270,12 +258,13 @@ def _copy(thread: _Thread, code: RowCode, which: str) -> None:
             f.store(value, target)
 
 
-def _computed(thread: _Thread, code: RowCode) -> None:
-    row, zero = thread.row, thread.f.constant(I32, 0)
+def _computed(thread: _Thread, code: ThreadCode) -> None:
+    f, zero = thread.f, thread.f.constant(I32, 0)
 
     def place(name: str, port: Port) -> Value:
         is_shared = name in thread.shared.offsets
         where = thread.shared_at if is_shared else thread.given_at
-        return where(name, port, row, zero)
+        return where(name, port, thread.lane, zero)
 
-    code.called(thread.f, place)
+    with f.when(thread.lane <= thread.last):
+        code.called(f, place)

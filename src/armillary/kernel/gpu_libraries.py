@@ -129,5 +129,9 @@ OTHER: Final = _Other()
 
 
 def library_of(array: Any) -> Library:
-    """Return the library of an array."""
-    return LIBRARIES.get(type(array).__module__.partition(".")[0], OTHER)
+    """Return the library of an array, whose class may be derived from one of it."""
+    for kind in type(array).__mro__:
+        library = LIBRARIES.get(kind.__module__.partition(".")[0])
+        if library is not None:
+            return library
+    return OTHER

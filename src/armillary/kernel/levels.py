@@ -122,7 +122,11 @@ _NAME: Final = re.compile(r"@(?!llvm\.|data_[0-9a-f]{16}\b)([\w.]+)")
 
 
 def of_levels(
-    modules: Mapping[int, str], machines: Sequence[Target], *, more: str = ""
+    modules: Mapping[int, str],
+    machines: Sequence[Target],
+    *,
+    more: str = "",
+    hints: Sequence[str] = (),
 ) -> str:
     """Return one module of several, with the same functions for each level.
 
@@ -130,6 +134,7 @@ def of_levels(
         modules: The IR of each level, by its number, from the least.
         machines: What LLVM must know of each, in the same order.
         more: Functions that all levels share.
+        hints: Of the functions that choose.
     """
     shared: dict[str, None] = {}
     parts: list[str] = []
@@ -141,11 +146,12 @@ def of_levels(
         for found in _FUNCTION.findall(text):
             own = _NAME.sub(rf"@\1.v{level}", found).replace(" #0", f" #{level}", 1)
             parts.append(own.replace("define i32", "define internal i32", 1))
-        (hints,) = re.findall(r"attributes #0 = {(.*)}", text)
-        heads.append(f"attributes #{level} = {{{hints}{_of_machine(machine)}}}")
+        (given,) = re.findall(r"attributes #0 = {(.*)}", text)
+        heads.append(f"attributes #{level} = {{{given}{_of_machine(machine)}}}")
     entries = _ENTRY.findall(next(iter(modules.values())))
     parts += [_entry(name, given, list(modules)) for name, given in entries]
-    last = ["attributes #0 = { nounwind }", '!2 = !{!"branch_weights", i32 100, i32 1}']
+    own = " ".join(["nounwind", *hints])
+    last = [f"attributes #0 = {{ {own} }}", '!2 = !{!"branch_weights", i32 100, i32 1}']
     return "\n".join([*shared, *parts, ASSEMBLY, CHOICE, more, *heads, *last])
 
 

@@ -158,7 +158,9 @@ def standalone_module(
             for level, each in platform.levels.items()
         }
         machines = [each.machine for each in platform.levels.values()]
-        return of_levels(made, machines, more=STACK_PROBE * platform.is_windows)
+        if not platform.is_windows:
+            return of_levels(made, machines)
+        return of_levels(made, machines, more=STACK_PROBE, hints=WINDOWS_HINTS)
     declared: dict[str, str] = {}
     parts: list[str] = []
     constants: set[bytes] = set()
@@ -498,7 +500,7 @@ def _of_whole_number(found: re.Match[str]) -> str:
     """
     made, kind, _, k, constant, total = found.groups()
     is_double = "double" in kind
-    bits, smallest = (23, 2.0**-40) if is_double else (8, 2.0**-20)
+    bits, smallest = (23, 2.0**-70) if is_double else (8, 2.0**-36)
     real = real_of(64 if is_double else 32)
     splat = constant.startswith("splat")
     (factor,) = struct.unpack(">d", bytes.fromhex(constant.rstrip(")")[-16:]))

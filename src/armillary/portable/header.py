@@ -120,7 +120,7 @@ def header(
         "",
         "   Each function computes one row, and *_rows count rows that follow each",
         "   other in memory. Arrays must not overlap. A function returns 0, or 1 where",
-        "   an angle of a row is beyond 2^30 rad (float: 2^20), where its results are",
+        "   an angle of a row is beyond 2^30 rad (float: 2^16), where its results are",
         f"   less exact. It allocates nothing, calls nothing and keeps {kept};",
         "   threads may call it at the same time. */",
         f"#ifndef {guard}",

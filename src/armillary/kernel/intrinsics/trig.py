@@ -1,7 +1,7 @@
-"""Sine, cosine and tangent, for |x| up to 2**30 (2**20 in float32), flagged beyond.
+"""Sine, cosine and tangent, for |x| up to 2**30 (2**16 in float32), flagged beyond.
 
 Sine and cosine are within 2 ulp, the tangent within 4, also for x next to a multiple of
-pi/2.
+pi/2; sine and cosine within 2.5 ulp where there are no fused steps.
 
     k = round(2 x / pi),  r = x - k pi/2,  z = r^2
     sin r = r + r z S(z),  cos r = 1 + z (-1/2 + z C(z))
@@ -11,8 +11,8 @@ ones lose less than an ulp of r. S and C are minimax in the relative error of th
 on |r| <= pi/4, in float32 on what the rounding of k lets |r| reach, pi/4 + 0.03 (Remez
 exchange in 250 bits, then rounded; errors below 2**-57 and 2**-27).
 
-WebAssembly has neither fused steps nor many registers. There pi/2 has four parts, of
-which all products but the last are exact, and
+WebAssembly has neither fused steps nor many registers. There pi/2 has four parts (five
+in float32), of which all products but the last are exact, and
 
     cos r = sqrt(1 - (sin r)^2)
 
@@ -70,9 +70,15 @@ SHORT_PARTS = {
         5.390302529957765e-15,
         3.2820035428735005e-22,
     ),
-    32: (1.5703125, 0.000484466552734375, -6.407499313354492e-07, 9.92093629470503e-10),
+    32: (
+        1.5703125,
+        0.000484466552734375,
+        -6.407499313354492e-07,
+        9.89530235528946e-10,
+        2.5633440682570896e-12,
+    ),
 }
-LIMIT = {64: 2.0**30, 32: 2.0**20}
+LIMIT = {64: 2.0**30, 32: 2.0**16}
 
 
 def sin(x: Value) -> Value:

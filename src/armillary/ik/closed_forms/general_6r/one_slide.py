@@ -84,8 +84,9 @@ LENGTHS = np.array([-1.0, 0.0, 1.0])
 SQUARES = np.linalg.inv(np.stack([LENGTHS**2, LENGTHS, np.ones(3)], axis=-1))
 """Values of a function at `LENGTHS` -> its parts of s^2, s, 1."""
 
-LEAST = 1e-12
-"""Of 1 + cos u of the angle whose half has the tangent s, at least."""
+LEAST_DIVISOR = 1e-12
+"""Divisors are at least this: 1 + cos u of the angle u whose half has the tangent s,
+and the determinant of the equations of two unknowns."""
 
 _EQUATION_SHAPES: dict[str, tuple[int, ...]] = {
     "links": (5, 3, 4),
@@ -298,7 +299,7 @@ def _left_side(turns: Sequence[Turn], links: Any, slide: Any) -> tuple[Rigid, An
         s, c = turns[k]
         shift: Any = 0.0
         if slides[k] is not None:
-            shift = select(slides[k], s / maximum(1.0 + c, LEAST), 0.0)
+            shift = select(slides[k], s / maximum(1.0 + c, LEAST_DIVISOR), 0.0)
             s, c = select(slides[k], 0.0, s), select(slides[k], 1.0, c)
         lengths.insert(0, shift)
         side = product_of(L[k], _moved((s, c), shift, side))
@@ -330,7 +331,7 @@ def _first_joint(
     ar, br = _dot(first, real), _dot(second, real)
     det = aa * bb - ab * ab
     upper, lower = bb * ar - ab * br, aa * br - ab * ar
-    length = select(is_first, lower / maximum(det, LEAST), 0.0)
+    length = select(is_first, lower / maximum(det, LEAST_DIVISOR), 0.0)
     return turn_of(upper * det, lower * det), length
 
 

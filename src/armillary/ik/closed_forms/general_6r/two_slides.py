@@ -93,7 +93,7 @@ LEAST_SQUARE = 1e-12
 UNKNOWN = 1e30
 """The gain where A and B are parallel: nothing is known."""
 
-MISSED = 0.0025
+MISSED_BY_PAIR = 0.0025
 """Square of what a start next to a pair misses, at most, lengths in units of the
 arm."""
 
@@ -400,7 +400,7 @@ def _near_two() -> Any:
         outputs: list[Any] = []
         for side in (-0.5 * PAIR, 0.5 * PAIR):
             for unknowns, miss in _both(wide_angle + side, known):
-                good = select(miss < MISSED, 1.0, 0.0)
+                good = select(miss < MISSED_BY_PAIR, 1.0, 0.0)
                 outputs += [_placed(unknowns, places), good]
         return outputs
 
