@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,19 +24,31 @@ class Work:
 
 @contextmanager
 def counted() -> Iterator[Work]:
-    """Count the work of a block. Functions that it calls count, not its own lines."""
+    """Count the work of a block. Functions that it calls count, not its own lines.
+
+    Threads would share its pieces as the machine has time, and a collection of garbage
+    may end the life of anything: so the block has one thread and no such collection.
+    """
     work = Work()
 
     def in_frame(frame: FrameType, event: str, arg: Any) -> Any:
         work.lines += event == "line"
         return in_frame
 
-    before = sys.gettrace()
+    before, is_enabled = sys.gettrace(), gc.isenabled()
+    threads = os.environ.get("ARMILLARY_THREADS")
+    os.environ["ARMILLARY_THREADS"] = "1"
+    gc.disable()
     sys.settrace(lambda frame, event, arg: in_frame)
     try:
         yield work
     finally:
         sys.settrace(before)
+        if is_enabled:
+            gc.enable()
+        del os.environ["ARMILLARY_THREADS"]
+        if threads is not None:
+            os.environ["ARMILLARY_THREADS"] = threads
 
 
 def lines(action: Callable[[], object]) -> int:

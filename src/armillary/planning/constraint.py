@@ -51,7 +51,13 @@ from armillary.planning.projector import (
 )
 from armillary.spatial.pose import Pose
 
-__all__ = ["FrameConstraint", "Manifold", "rotation_directions", "tilt"]
+__all__ = [
+    "FrameConstraint",
+    "Manifold",
+    "constraints_of",
+    "rotation_directions",
+    "tilt",
+]
 
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
@@ -166,6 +172,26 @@ class FrameConstraint:
         )
         box = " in a box" if self.box is not None else ""
         return f"'{self.frame}' to '{self.relative_to}'{box}: {axes}".rstrip(": ")
+
+
+def constraints_of(given: Any) -> tuple[FrameConstraint, ...]:
+    """Return the constraints that are given, in any iterable.
+
+    Raises:
+        ModelError: A value is not a constraint, or what is given is no list.
+    """
+    if isinstance(given, FrameConstraint) or not np.iterable(given):
+        raise ModelError(
+            f"constraints= is a list: constraints=[arm.FrameConstraint(...)], not "
+            f"{given!r}."
+        )
+    every = tuple(given)
+    for each in every:
+        if not isinstance(each, FrameConstraint):
+            raise ModelError(
+                f"Constraints are arm.FrameConstraint values, not {each!r}."
+            )
+    return every
 
 
 def rotation_directions(rotation: str) -> tuple[int, ...]:
@@ -352,18 +378,10 @@ class Manifold:
                 start.
             UnknownName: A frame does not exist.
         """
-        if isinstance(constraints, FrameConstraint):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ModelError(
-                "constraints= is a list: constraints=[arm.FrameConstraint(...)]."
-            )
-        for each in constraints:
-            if not isinstance(each, FrameConstraint):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise ModelError(
-                    f"Constraints are arm.FrameConstraint values, not {each!r}."
-                )
+        every = constraints_of(constraints)
         self.cell, self.state = cell, state
         self.lower, self.upper, self.weights = lower, upper, weights
-        self.parts = [_Bound(cell, state, each, start) for each in constraints]
+        self.parts = [_Bound(cell, state, each, start) for each in every]
 
     @property
     def code_key(self) -> Hashable:

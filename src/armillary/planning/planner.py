@@ -21,7 +21,7 @@ from armillary.kinematics.state import State
 from armillary.model.fields import kept_few
 from armillary.model.workcell import WORLD, Workcell
 from armillary.planning.cartesian_path import CartesianPath
-from armillary.planning.constraint import FrameConstraint, Manifold
+from armillary.planning.constraint import FrameConstraint, Manifold, constraints_of
 from armillary.planning.detoured_path import DetouredPath, detoured
 from armillary.planning.edges import EdgeTests, check_in_python
 from armillary.planning.goals import FreeAxes, Goals, goals_of, positions_of
@@ -202,6 +202,7 @@ class Planner:
         seconds, more = seconds_of(timeout), seconds_of(improve, "time to improve")
         q0 = positions_of(start, self.check.state, "start")
         free = FreeAxes(frame, relative_to, position, rotation, axes)
+        constraints = constraints_of(constraints)
         if fixed or bounds or constraints:
             region = region_of(self.check.cell, q0, fixed, bounds or {})
             goals = goals_of(self.check, q0, goal, free, region.fixed)
@@ -308,6 +309,7 @@ class Planner:
         if rows.ndim == 1:
             rows = np.tile(rows, (len(every), 1))
         free = FreeAxes(frame, relative_to, position, rotation, axes)
+        constraints = constraints_of(constraints)
         region = fixed, bounds or {}, bool(constraints)
         asked = self._asked_of_all(rows, goals, every, free, region)
         number = whole_number("seed", seed, least=0) & MOST_SEED
@@ -387,8 +389,7 @@ class Planner:
         Those that share the constraints and limits are planned together.
         """
         planned = self._planned
-        given: Sequence[Any] = constraints
-        has_targets = all(getattr(each, "target", None) is not None for each in given)
+        has_targets = all(each.target is not None for each in constraints)
         groups: dict[Any, list[_BatchProblem]] = {}
         for one in asked:
             lower, upper = planned.box(one.start, one.goals.q)

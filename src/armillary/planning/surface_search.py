@@ -201,11 +201,11 @@ class SurfaceSearch:
                 if q is not None:
                     now = _FreeWay(q, now.goal, now.is_certain and proven.is_certain)
             if now is not best:
-                # Parts of what is proven are proven, but for rounding.
-                now = now._replace(q=merged(now.q, motions))
-                proven = yield from self._between(now.q[:-1], now.q[1:])
-                is_free = all(way is not None for way in proven.ways)
-                best = self._better(best, now if is_free else None, motions)
+                # Points that are left out may come back, where those that are left are
+                # too far from each other: only the way between them is proven.
+                points = merged(now.q, motions)
+                proven = yield from self._between(points[:-1], points[1:])
+                best = self._better(best, _joined(points, proven, now), motions)
             if time.monotonic_ns() + PROOFS * self._proof_took >= end:
                 return best
             problem = self._problem(more * ANOTHER, end)
@@ -280,6 +280,15 @@ class SurfaceSearch:
                     longer.append(part)
             parts = longer
         return None
+
+
+def _joined(points: Array, proven: _Proven, way: _FreeWay) -> _FreeWay | None:
+    """Return proven ways between points of a way as one; None if one is missing."""
+    parts = [part[1:] for part in proven.ways if part is not None]
+    if len(parts) < len(proven.ways):
+        return None
+    q = np.concatenate([points[:1], *parts])
+    return _FreeWay(q, way.goal, way.is_certain and proven.is_certain)
 
 
 def search_all(
