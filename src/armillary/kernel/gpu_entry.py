@@ -26,7 +26,14 @@ from armillary.kernel.builder import FunctionBuilder, Value
 from armillary.kernel.machine_type import I32, I64, PTR, VOID, Type
 from armillary.trace import Port
 
-__all__ = ["THREADS", "Place", "ThreadCode", "inlined", "sizes_of_blocks", "thread_code"]
+__all__ = [
+    "THREADS",
+    "Place",
+    "ThreadCode",
+    "inlined",
+    "sizes_of_blocks",
+    "thread_code",
+]
 
 THREADS: Final = 32
 """Threads of a block: those of one warp, since warps share nothing."""
