@@ -42,7 +42,7 @@ class Kind:
 
 
 DOUBLE = Kind(64, np.float64, -1074, 1023, 2.0**30, 52, 4)
-SINGLE = Kind(32, np.float32, -149, 127, 2.0**20, 23, 8)
+SINGLE = Kind(32, np.float32, -149, 127, 2.0**16, 23, 8)
 KINDS = pytest.mark.parametrize("kind", [DOUBLE, SINGLE], ids=["float64", "float32"])
 LANES = (1, 2, 4, 8)
 

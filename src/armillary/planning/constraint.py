@@ -178,7 +178,7 @@ def constraints_of(given: Any) -> tuple[FrameConstraint, ...]:
     """Return the constraints that are given, in any iterable.
 
     Raises:
-        ModelError: A value is not a constraint, or what is given is no list.
+        ModelError: They are not in a list, or a value is not a constraint.
     """
     if isinstance(given, FrameConstraint) or not np.iterable(given):
         raise ModelError(
