@@ -408,6 +408,8 @@ def test_arrays_may_have_dlpack_alone(
         fk(Capsules(Q, cuda, kind=10), out=out)
     with pytest.raises(ShapeError, match="float32 on the GPU, and the kernel computes"):
         fk(Capsules(Q.astype(np.float32), cuda), out=out)
+    with pytest.raises(KernelError, match=r"for Capsules give out="):
+        fk(given)
     silent: Any = SimpleNamespace(__dlpack_device__=lambda: (2, 0))
     with pytest.raises(ShapeError, match="does not say where on the GPU it lies"):
         fk(silent)

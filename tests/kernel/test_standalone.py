@@ -386,7 +386,9 @@ def test_sines_in_webassembly_are_those_of_many_digits(bits: int, tmp_path: Path
 
 
 @pytest.mark.parametrize("bits", [64, 32])
-def test_angles_beyond_the_formulas_are_reported_in_webassembly(bits: int, tmp_path: Path):
+def test_angles_beyond_the_formulas_are_reported_in_webassembly(
+    bits: int, tmp_path: Path
+):
     beyond = np.array([[1.001 * LIMIT[bits]]], f"f{bits // 8}")
     assert webassembly_results(PAIR, beyond, tmp_path)[0] == 1
 

@@ -379,7 +379,7 @@ def test_inverse_kinematics_of_closed_loops_is_compiled(tmp_path: Path):
 
 
 def not_poses(X: Any) -> list[Any]:
-    """Matrices near a pose that are none."""
+    """Matrices near a pose that are not poses."""
     mirrored, scaled, ended, unknown, endless = (X.copy() for _ in range(5))
     mirrored[:3, 0] *= -1.0
     scaled[:3, :3] *= 1.001

@@ -93,14 +93,16 @@ def call_on_gpu(
         )
     bound: list[tuple[str, bytes]] = []
     rows: list[_Rows] = []
+    on_gpu: list[Any] = []
     dtype = kernel.dtype
     # What cannot be is refused before a GPU is looked for.
     for port, value in zip(ports, inputs, strict=True):
         if is_on_gpu(value):
+            on_gpu.append(value)
             rows.append(_Rows.of(port, value, dtype))
         else:
             bound.append((port.name, _constant(port, value, kernel).tobytes()))
-    first = rows[0].array.owner
+    first = on_gpu[0]
     library = library_of(first)
     batch = _batch([each.batch for each in rows])
     count = math.prod(batch)

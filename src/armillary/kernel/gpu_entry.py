@@ -104,9 +104,9 @@ def thread_code(code: ThreadCode, scalar: Type, declared: dict[str, str]) -> lis
 
 
 def inlined(text: str) -> str:
-    """Return a function that goes into those that call it.
+    """Return the text of a function that LLVM inlines into its callers.
 
-    There is known which addresses are those of shared memory and which of results.
+    Only there does LLVM know which addresses are in shared memory.
     """
     return text.replace(" #0 {", " alwaysinline #0 {", 1)
 
