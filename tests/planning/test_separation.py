@@ -11,7 +11,7 @@ from scipy import ndimage
 
 import armillary as arm
 from armillary.planning.region import region_of
-from armillary.planning.separation import are_separated
+from armillary.planning.separation import separating_pairs
 from armillary.shapes import Box
 from ball_arm import BALL, among_balls, cell_of, centres, dense, free_positions
 
@@ -96,8 +96,9 @@ def test_what_a_way_joins_is_not_separated(made, fixed: list[str]):
         plan = planned(start, goal, fixed=fixed, timeout=0.2)
         if plan:
             found += 1
-            ends = (space.lower, space.upper), start, goal[None]
-            assert not are_separated(planned.check, *ends, 0)
+            limits, every = (space.lower, space.upper), np.ones(len(start), bool)
+            ends = start, goal[None]
+            assert separating_pairs(planned.check, limits, every, *ends, 0) is None
     assert found > 3
 
 
@@ -113,3 +114,66 @@ def test_calls_and_batches_say_the_same():
     for one, plan in zip(alone, batch, strict=True):
         assert one.reason is plan.reason and np.array_equal(one.q, plan.q)
     assert arm.PlanReason.SEPARATED in {plan.reason for plan in batch}
+
+
+def pinned(last: arm.Limits) -> arm.Planner:
+    """Return an arm of four joints whose last link cannot pass a pin of the third."""
+    bar = Box(size=(0.2, 0.04, 0.04), pose=arm.Pose.translation(0.1, 0.0, 0.0))
+    c, s = np.cos(1.0), np.sin(1.0)
+    pin = Box(size=(0.04, 0.04, 0.3), pose=arm.Pose.translation(0.15 * c, 0.15 * s, 0))
+    links = [arm.Link(name="base")]
+    for k in range(4):
+        # The pin is fixed to the link before the bar.
+        shapes = {2: [pin], 3: [bar]}.get(k, [])
+        limits = last if k == 3 else arm.Limits(lower=-2.0, upper=2.0)
+        tilt = arm.Pose.rotation_x(np.pi / 2) if k < 3 else arm.Pose.identity()
+        joint = arm.joints.Revolute(precursor=tilt)
+        links.append(
+            arm.Link(
+                name=f"link{k}",
+                parent=links[-1].name,
+                joint=joint,
+                limits=limits,
+                collisions=shapes,
+            )
+        )
+    cell = arm.Cell(manipulators=[arm.Manipulator(name="robot", links=links)])
+    cell = cell.replace(rules=cell.rules.include("robot/link2", "robot/link3"))
+    return cell.planner(cell.collision())
+
+
+def test_one_joint_of_many_separates_them():
+    planned = pinned(arm.Limits(lower=-2.8, upper=2.8))
+    rng = np.random.default_rng(0)
+    Q = rng.uniform(-2.0, 2.0, (8, 4))
+    Q[:, 3] = np.where(np.arange(8) % 3 == 0, 2.0, -0.5)  # the pin is at 1
+    assert not planned.check(Q).any()
+    for start, goal in pairwise(Q):
+        plan = planned(start, goal, timeout=20.0)
+        is_past = (start[3] > 1.0) != (goal[3] > 1.0)
+        expected = arm.PlanReason.SEPARATED if is_past else arm.PlanReason.FOUND
+        assert plan.reason is expected
+        if is_past:
+            assert {pair.links for pair in plan.pairs} == {
+                ("robot/link2", "robot/link3")
+            }
+
+
+def test_of_joints_without_limits_nothing_is_said():
+    planned = pinned(arm.Limits())
+    start, goal = np.zeros(4), np.array([1.0, -1.0, 0.5, 2.0])
+    plan = planned(start, goal, timeout=0.5)
+    assert plan.reason in {arm.PlanReason.TIMED_OUT, arm.PlanReason.NOT_FOUND}
+    turned = goal - [0.0, 0.0, 0.0, 2 * np.pi]
+    assert planned(start, [goal, turned], timeout=20.0).goal == 1
+
+
+def test_problems_without_a_way_leave_the_others_their_time():
+    planned = pinned(arm.Limits(lower=-2.8, upper=2.8))
+    starts = np.random.default_rng(1).uniform(-2.0, 2.0, (40, 4))
+    goals = starts[::-1].copy()
+    starts[:, 3], goals[:, 3] = -0.5, 0.2
+    goals[:4, 3] = 2.0
+    plans = planned.batch(starts, goals, timeout=60.0, threads=1)
+    found = [plan.reason for plan in plans]
+    assert found == [arm.PlanReason.SEPARATED] * 4 + [arm.PlanReason.FOUND] * 36

@@ -25,6 +25,16 @@ def test_parts_are_the_whole(cell: arm.Cell, joints: list[str] | None):
     assert np.array_equal(again.rows(500, 600), whole[500:600])
 
 
+def test_samples_are_arrays_where_one_is_asked_for(cell: arm.Cell):
+    samples = cell.samples(20, seed=3)
+    whole = samples.rows(0, 20)
+    assert np.array_equal(np.asarray(samples), whole)
+    assert np.array(samples, dtype=np.float32).dtype == np.float32
+    assert np.array_equal(cell.fk("tool0")(samples), cell.fk("tool0")(whole))
+    with pytest.raises(ValueError, match="copy"):
+        np.array(samples, copy=False)
+
+
 def test_counts_extend_each_other(cell: arm.Cell):
     few, many = cell.samples(10), cell.samples(1000)
     assert np.array_equal(few.rows(0, 10), many.rows(0, 10))

@@ -50,6 +50,7 @@ if TYPE_CHECKING:  # distances, motions and planners: imported where they are as
 __all__ = ["CollisionCheck", "Contact", "check_of"]
 
 Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
 Truths = npt.NDArray[np.bool_]
 
 BLOCK: Final = 1 << 18
@@ -443,6 +444,15 @@ class CollisionCheck:
         for rows, X in self._blocks(Q, "distance"):
             distances[rows] = self._measures.distances(X)
         return distances.reshape(*batch, len(self.pairs))
+
+    def distances_of(self, pairs: Indices, Q: Array) -> Array:
+        """Return the distances of some pairs: (k,), (n, joints) -> (n, k)."""
+        if len(pairs) == len(self.pairs):
+            return self.distances(Q)[:, pairs]
+        distances = np.empty((len(Q), len(pairs)))
+        for rows, X in self._blocks(Q, "distance"):
+            distances[rows] = self._placed.distances(X, pairs)
+        return distances
 
     def gradients(self, q: npt.ArrayLike) -> Array:
         """Return the slopes of `distances` by joint positions.

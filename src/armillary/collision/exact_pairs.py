@@ -34,9 +34,7 @@ class ExactPairs:
 
     def distances(self, X: Array) -> Array:
         """Return the distance of each pair of links; see `NearestPairs`."""
-        # The pairs of shapes of a pair of links are a range, from `starts` on.
-        values, starts = self.pairs.all_values(X), self.pairs.tables.starts
-        return np.asarray(np.minimum.reduceat(values, starts, axis=1))
+        return self.pairs.distances(X, np.arange(len(self.pairs.tables.starts)))
 
     def contacts(self, X: Array, within: float) -> tuple[Indices, Array]:
         """Return the pairs of links that are near, and their contacts; see there."""

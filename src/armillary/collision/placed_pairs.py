@@ -431,11 +431,29 @@ class PlacedPairs(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     def all_values(self, X: Array) -> Array:
         """Return the distances of all pairs of shapes: (n, f, 3, 4) -> (n, k)."""
+        return self._values_of(X, np.arange(len(self.tables.pairs.pairs)))
+
+    def distances(self, X: Array, links: Indices) -> Array:
+        """Return the distances of some pairs of links.
+
+        Args:
+            X: Poses of moving links, shape (n, f, 3, 4).
+            links: Which pairs, as positions in `tables.tested`, shape (p,).
+
+        Returns:
+            Distances [m], shape (n, p); NaN where a pose has NaN.
+        """
+        if not len(links):
+            return np.empty((len(X), 0))
+        shapes, starts = self.tables.shapes_of(links)
+        values = self._values_of(X, shapes)
+        return np.asarray(np.minimum.reduceat(values, starts, axis=1))
+
+    def _values_of(self, X: Array, shapes: Indices) -> Array:
         # Rows of the kernels are all pairs of the first pose, then of the next.
-        count = len(self.tables.pairs.pairs)
-        rows = np.repeat(np.arange(len(X)), count)
-        which = np.tile(np.arange(count), len(X))
-        return self.values(X, rows, which).reshape(-1, count)
+        rows = np.repeat(np.arange(len(X)), len(shapes))
+        values = self.values(X, rows, np.tile(shapes, len(X)))
+        return values.reshape(len(X), len(shapes))
 
     def least(self, X: Array, enough: float | None = None) -> Array:
         """Return the least distance of all pairs, or only on which side of `enough`.

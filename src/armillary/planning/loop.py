@@ -392,10 +392,16 @@ class NativeLoop:
             self.ground.idle.append(memory)
 
 
-def solve_all(items: Sequence[tuple[NativeLoop, Problem]], threads: int) -> list[Found]:
+def solve_all(
+    items: Sequence[tuple[NativeLoop, Problem]], threads: int, soon: int
+) -> list[Found]:
     """Solve problems on several threads; each answer is that of the problem alone.
 
-    The deadlines of problems count as well.
+    Args:
+        items: Each with its loop.
+        threads: How many take part.
+        soon: How long a problem may take [ns], beside its deadline; what others leave
+            of theirs, later ones of a piece may take.
     """
     found: list[Found | None] = [None] * len(items)
 
@@ -403,12 +409,20 @@ def solve_all(items: Sequence[tuple[NativeLoop, Problem]], threads: int) -> list
         # Those that follow each other with the same loop take one call.
         first = piece.start
         for loop, same in groupby(items[piece], key=itemgetter(0)):
-            problems = [problem for _, problem in same]
+            now = time.monotonic_ns()
+            problems = [
+                problem._replace(deadline=_sooner(problem.deadline, now + k * soon))
+                for k, (_, problem) in enumerate(same, 1)
+            ]
             found[first : first + len(problems)] = loop.solve_some(problems)
             first += len(problems)
 
     share(len(items), threads, work, len(items) // PROBLEMS_PER_PIECE)
     return [each for each in found if each is not None]
+
+
+def _sooner(deadline: int, other: int) -> int:
+    return min(deadline, other) if deadline else other
 
 
 @final

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Sequence
@@ -41,11 +42,7 @@ from armillary.planning.motions import loops_are_proven
 from armillary.planning.plan import Plan, PlanReason
 from armillary.planning.planned_cell import PlannedCell, planned_cell, seconds_of
 from armillary.planning.region import Bounds, Region, region_of
-from armillary.planning.separation import (
-    FEWEST_JOINTS,
-    MOST_JOINTS,
-    are_separated,
-)
+from armillary.planning.separation import MOST_JOINTS, separating_pairs
 from armillary.spatial.pose import Pose
 
 __all__ = ["Planner", "planner"]
@@ -60,10 +57,13 @@ LARGEST_TREE: Final = 2**31 - 1
 """The most nodes of a tree, whose numbers have 32 bits."""
 
 FEWEST, MOST = 64, 10_000
-"""Positions of one joint that are looked at where it moves alone."""
+"""Positions of a straight motion that are looked at for what is in the way."""
 
 SOON: Final = 20_000_000
-"""How long is searched before it is asked whether two or three joints can move [ns]."""
+"""How long is searched for a way before a proof that there is none is tried [ns]."""
+
+LATER: Final = 1_000_000_000
+"""The same where so many joints move that there mostly is a way, at most [ns]."""
 
 ENDED: Final = (FOUND, START_TOUCHES, GOAL_TOUCHES)
 """How a search ends that knows the answer."""
@@ -453,21 +453,19 @@ class Planner:
     ) -> Found | Plan:
         """Return what the loop finds, or that it is proven that there is no way.
 
-        Where two or three joints move, a short search comes before that proof, and all
-        of the search behind it.
+        Where few joints move, a short search comes before that proof; else there mostly
+        is a way, and half of the time is for the first search. All of the search comes
+        behind the proof.
         """
-        lower, upper = loop.ground.space[:2]
-        moving = lower < upper
-        ends = [each[moving] for each in self._planned.limits]
-        is_few = FEWEST_JOINTS <= moving.sum() <= MOST_JOINTS
-        check = self.check
-        is_proof = is_few and not (
-            is_pose or check.is_exact or check.state.passive.size
-        )
-        if not (is_proof and np.isfinite(ends).all()):
+        check, space = self.check, loop.ground.space
+        count = np.count_nonzero(space.lower < space.upper)
+        if is_pose or check.is_exact or check.state.passive.size or count < 2:
             return loop.solve(problem)
-        soon = time.monotonic_ns() + SOON
-        is_short = 0 < problem.deadline <= soon
+        now, deadline = time.monotonic_ns(), problem.deadline
+        soon = now + SOON
+        if count > MOST_JOINTS:
+            soon = now + (min(LATER, (deadline - now) // 2) if deadline else LATER)
+        is_short = 0 < deadline <= soon
         # A way that is found late may be less short than without this deadline.
         part = problem if is_short else problem._replace(deadline=soon, improve=0)
         found = loop.solve(part)
@@ -475,34 +473,51 @@ class Planner:
         if found.status in ENDED or is_short:
             is_same = is_short or not (is_late or problem.improve)
             return found if is_same else loop.solve(problem)
-        limits = lower, upper
-        ends = problem.start, problem.goals
-        if are_separated(check, limits, *ends, problem.deadline):
-            between = problem.start + np.linspace(0.0, 1.0, MOST)[:, np.newaxis] * (
-                problem.goals[0] - problem.start
-            )
-            touching = check(between)
-            pairs = self._planned.touching(between[touching.argmax()])
-            return self._planned.without(PlanReason.SEPARATED, pairs=pairs)
-        return loop.solve(problem)
+        limits, ends = (space.lower, space.upper), (problem.start, problem.goals)
+        least, most = self._planned.limits
+        is_limited = np.isfinite(least) & np.isfinite(most)
+        pairs = separating_pairs(check, limits, is_limited, *ends, deadline)
+        if pairs is None:
+            return loop.solve(problem)
+        between = self._between(problem.start, problem.goals[0])
+        nearest = check.distances_of(pairs, between).min(axis=1)
+        contacts = self._planned.touching(between[nearest.argmin()])
+        return self._planned.without(PlanReason.SEPARATED, pairs=contacts)
 
     def _solved_all(
         self, items: list[tuple[NativeLoop, Problem]], threads: int, *, is_pose: bool
     ) -> list[Found | Plan]:
-        """Return the same for many problems, on several threads."""
-        if any(
-            (loop.ground.space.lower < loop.ground.space.upper).sum() > MOST_JOINTS
-            for loop, _ in items
-        ):
-            return list(solve_all(items, threads))
-        found: list[Found | Plan | None] = [None] * len(items)
+        """Return the same for many problems, on several threads.
+
+        All are searched for a short time first, so that those without a way leave time
+        to the others; these share what is left then.
+        """
+        first = solve_all(items, threads, SOON)
+        left = [k for k, each in enumerate(first) if each.status not in ENDED]
+        found: list[Found | Plan] = list(first)
+        begun = itertools.count()
 
         def work(piece: slice) -> None:
-            for k in range(piece.start, piece.stop):
-                found[k] = self._solved(*items[k], is_pose=is_pose)
+            for k in left[piece]:
+                loop, problem = items[k]
+                waiting = -(-(len(left) - next(begun)) // threads)
+                if problem.deadline:
+                    now = time.monotonic_ns()
+                    rest = problem.deadline - now
+                    if rest <= 0:
+                        return
+                    problem = problem._replace(deadline=now + rest // waiting)
+                found[k] = self._solved(loop, problem, is_pose=is_pose)
 
-        share(len(items), threads, work, len(items))
-        return [each for each in found if each is not None]
+        share(len(left), threads, work, len(left))
+        return found
+
+    def _between(self, start: Array, goal: Array) -> Array:
+        """Return positions on the straight motion between two."""
+        way = goal - start
+        length = float(np.linalg.norm(way * self.weights))
+        count = max(FEWEST, min(MOST, math.ceil(length / self.options.step)))
+        return start + np.linspace(0.0, 1.0, count)[:, np.newaxis] * way
 
     def _separated(self, q0: Array, goals: Array, loop: NativeLoop) -> Plan | None:
         """Return that there is no way, where one joint alone moves and that is proven.
@@ -521,10 +536,7 @@ class Planner:
             return None  # the loop says so
         first: Array | None = None
         for goal in goals[is_free[1:]]:
-            way = goal - q0
-            length = float(np.linalg.norm(way * self.weights))
-            count = max(FEWEST, min(MOST, math.ceil(length / self.options.step)))
-            between = q0 + np.linspace(0.0, 1.0, count)[:, np.newaxis] * way
+            between = self._between(q0, goal)
             touching = self.check(between)
             if not touching.any():
                 return None

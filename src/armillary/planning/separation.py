@@ -1,8 +1,14 @@
-"""Proofs that no way joins joint positions, for two or three joints that move.
+"""Proofs that no way joins joint positions, by a few joints that decide it.
 
-The joint positions within limits are cut into boxes. With the distance d of a pair of
-convex shapes at the middle of a box, below 0 where they overlap, and v_j how fast their
-points approach each other at most for unit rates of joint j, the distance is at most
+Where at most three joints move, all of them are looked at. Else a way is still
+impossible where some pairs of links, whose distances depend on one to three joints
+alone, keep these from their goal, whatever the others do: a hand that cannot pass its
+forearm. So each such group of joints is looked at with its pairs.
+
+The positions of these joints within limits are cut into boxes. With the distance d of a
+pair of convex shapes at the middle of a box, below 0 where they overlap, and v_j how
+fast their points approach each other at most for unit rates of joint j, the distance is
+at most
 
     d + sum_j v_j h_j
 
@@ -17,7 +23,8 @@ more, and if these are blocked links touch there.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,18 +32,19 @@ import numpy.typing as npt
 from armillary.collision.check import CollisionCheck
 from armillary.kernel.search import is_over
 
-__all__ = ["FEWEST_JOINTS", "MOST_JOINTS", "are_separated"]
+__all__ = ["MOST_JOINTS", "separating_pairs"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
+Truths = npt.NDArray[np.bool_]
 
-FEWEST_JOINTS, MOST_JOINTS = 2, 3
-"""How many joints may move."""
+MOST_JOINTS: Final = 3
+"""How many joints are looked at together."""
 
 ROWS: Final = 60_000
-"""Joint positions whose distances are computed at most."""
+"""Joint positions whose distances are computed at most, for each group of joints."""
 
-AT_ONCE: Final = 4096
+AT_ONCE: Final = 512
 """So many between two looks at the clock."""
 
 CELLS: Final = 1 << 21
@@ -48,36 +56,86 @@ SLACK: Final = 1e-3
 BLOCKED, MIXED, FREE = 0, 1, 2
 
 
-def are_separated(
+class _Group(NamedTuple):
+    """Joints that are looked at, and the pairs that depend on no others.
+
+    Attributes:
+        joints: Their numbers, shape (m,).
+        pairs: The columns of these pairs in `CollisionCheck.distances`, shape (p,).
+    """
+
+    joints: Indices
+    pairs: Indices
+
+
+def separating_pairs(
     check: CollisionCheck,
     limits: tuple[Array, Array],
+    is_limited: Truths,
+    start: Array,
+    goals: Array,
+    deadline: int,
+) -> Indices | None:
+    """Return pairs that are proven to keep a start from all goals; None if none are.
+
+    Args:
+        check: What must not touch; without closed loops, and not by triangles.
+        limits: Least and greatest joint positions [m or rad], shape (n,) each.
+        is_limited: Which joints cannot reach the goal beyond these, shape (n,); others
+            are not looked at.
+        start: Joint positions, shape (n,).
+        goals: The same, shape (k, n).
+        deadline: When to stop [ns], 0 for never.
+
+    Returns:
+        Columns of `check.distances`.
+    """
+    rates = check.approach_rates(*limits)
+    for group in _groups(rates > 0.0, limits[0] < limits[1], is_limited):
+        if _are_separated(check, limits, rates, group, start, goals, deadline):
+            return group.pairs
+    return None
+
+
+def _groups(depends: Truths, moving: Truths, is_limited: Truths) -> Iterator[_Group]:
+    """Yield the groups of joints that are looked at, the smaller first.
+
+    depends: On which joints the distance of each pair depends, shape (k, n).
+    """
+    depends = depends & moving
+    if moving.sum() <= MOST_JOINTS:
+        if depends.any() and is_limited[moving].all():
+            yield _Group(np.flatnonzero(moving), np.arange(len(depends)))
+        return
+    counts = depends.sum(axis=1)
+    is_part = (counts > 0) & (counts <= MOST_JOINTS)
+    is_part &= ~(depends & ~is_limited).any(axis=1)
+    few = np.unique(depends[is_part], axis=0)
+    for joints in few[np.argsort(few.sum(axis=1), kind="stable")]:
+        pairs = np.flatnonzero(is_part & ~(depends & ~joints).any(axis=1))
+        yield _Group(np.flatnonzero(joints), pairs)
+
+
+def _are_separated(
+    check: CollisionCheck,
+    limits: tuple[Array, Array],
+    rates: Array,
+    group: _Group,
     start: Array,
     goals: Array,
     deadline: int,
 ) -> bool:
-    """Return whether it is proven that no way leads from a start to any goal.
-
-    Args:
-        check: What must not touch; without closed loops, and not by triangles.
-        limits: Least and greatest joint positions [m or rad], shape (n,) each, finite
-            for two or three joints, and equal for all others.
-        start: Joint positions, shape (n,).
-        goals: The same, shape (k, n).
-        deadline: When to stop [ns], 0 for never.
-    """
-    lower, upper = limits
-    moving = np.flatnonzero(lower < upper)
-    rates = check.approach_rates(lower, upper)[:, moving]
-    if not (FEWEST_JOINTS <= len(moving) <= MOST_JOINTS and rates.size):
-        return False
-    spans = (upper - lower)[moving]
-    reach = rates @ (0.5 * spans)  # of each pair, in the box of all positions
-    ends = (np.vstack([start, goals])[:, moving] - lower[moving]) / spans
-    state = np.full((1,) * len(moving), MIXED, np.int8)
+    """Return whether the pairs of a group keep a start from all goals."""
+    joints, pairs = group
+    lower, spans = limits[0][joints], (limits[1] - limits[0])[joints]
+    # Of each pair and joint, in the box of all positions.
+    reach = rates[np.ix_(pairs, joints)] * (0.5 * spans)
+    ends = (np.vstack([start, goals])[:, joints] - lower) / spans
+    state = np.full((1,) * len(joints), MIXED, np.int8)
     rows = 0
     while True:
-        count = state.shape[0]
-        at = np.clip(np.floor(ends * count).astype(np.int64), 0, count - 1)
+        counts = np.array(state.shape)
+        at = np.clip(np.floor(ends * counts).astype(np.int64), 0, counts - 1)
         reached = _reached(state, at[0])
         is_there = reached[tuple(at[1:].T)]
         if not is_there.any():
@@ -90,22 +148,24 @@ def are_separated(
         rows += len(left)
         if rows > ROWS:
             return False
+        moves = (reach / counts).sum(axis=1)
         for first in range(0, len(left), AT_ONCE):
             if is_over(deadline):
                 return False
             part = left[first : first + AT_ONCE]
             Q = np.tile(start, (len(part), 1))
-            Q[:, moving] = lower[moving] + (part + 0.5) / count * spans
-            distances = check.distances(Q)
-            moves = reach / count
+            Q[:, joints] = lower + (part + 0.5) / counts * spans
+            distances = check.distances_of(pairs, Q)
             far = (distances + (moves + SLACK)).min(axis=1)
             near = (distances - moves).min(axis=1)
             found = np.where(near > check.margin, FREE, MIXED)
             found = np.where(far <= check.margin, BLOCKED, found)
             state[tuple(part.T)] = found
-        if state.size << len(moving) > CELLS:
+        if state.size << len(joints) > CELLS:
             return False
-        for axis in range(len(moving)):
+        # Joints that move links far are cut the finer.
+        greatest = (reach / counts).max(axis=0)
+        for axis in np.flatnonzero(greatest > 0.5 * greatest.max()):
             state = np.repeat(state, 2, axis=axis)
 
 

@@ -76,6 +76,19 @@ class Samples(ABC):
     def rows(self, start: int, stop: int) -> Array:
         """Return the rows from `start` to before `stop`."""
 
+    def __array__(
+        self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
+    ) -> Array:
+        """Return all rows, for `np.asarray`; what asks about joint positions takes it.
+
+        Raises:
+            ValueError: `copy` is False: rows are always made.
+        """
+        if copy is False:
+            raise ValueError("samples are made when they are asked for: copy=None")
+        rows = self.rows(0, self.count)
+        return rows if dtype is None else rows.astype(dtype, copy=False)
+
     def part(self, start: int, stop: int) -> Samples:
         """Return what another process needs to make these rows."""
         del start, stop
