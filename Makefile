@@ -19,7 +19,8 @@ ARGS ?=
 # Extras to install in one step instead of those that each command needs: .ci/run.
 EXTRAS ?=
 comma := ,
-PYTEST := $(PY) -m pytest -n 2 --dist worksteal
+# Each worker has a core: threads of BLAS, which wait in loops, would take it from both.
+PYTEST := OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist worksteal
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -65,11 +66,12 @@ clean:
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # .has-NAME is the package with the extra NAME, or extras NAME,NAME, of pyproject.toml.
+# Python makes the bytecode of what is imported; most of what is installed never is.
 $(VENV)/.has-%: pyproject.toml
 	@$(PY) -m pip --version >/dev/null 2>&1 || { $(find-python); \
 	    echo "making $(VENV) with $$python"; "$$python" -m venv --clear $(VENV); }
 	@echo "installing armillary[$*] in $(VENV)"
-	@$(PY) -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
+	@$(PY) -m pip install --quiet --disable-pip-version-check --no-compile --editable ".[$*]"
 	@touch $@
 
 # Leaves the first of $(PYTHON) that is new enough in $$python.

@@ -40,6 +40,7 @@ LAYERS = (
     ("calibration", "testing"),
     ("cli",),
 )
+INDENTED = re.compile(r"^[ \t]+from armillary\b", re.MULTILINE)
 HEIGHT = {name: row for row, names in enumerate(LAYERS) for name in names}
 
 
@@ -71,24 +72,26 @@ def imports(package: Path) -> list[Import]:
     ]
 
 
-def imported_names(source: str, path: Path) -> Iterator[tuple[str, int]]:
+@cache
+def imported_names(source: str, path: Path) -> list[tuple[str, int]]:
     """The dotted names that a module imports, ``from a import b`` being ``a.b``."""
     package = source if path.name == "__init__.py" else source.rpartition(".")[0]
+    found: list[tuple[str, int]] = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         match node:
             case ast.Import(names=names):
-                yield from ((alias.name, node.lineno) for alias in names)
+                found += ((alias.name, node.lineno) for alias in names)
             case ast.ImportFrom(module=module, names=names, level=level):
                 above = package.split(".")[: len(package.split(".")) - level + 1]
                 base = [*(above if level else []), *([module] if module else [])]
-                for alias in names:
-                    yield ".".join([*base, alias.name]), node.lineno
+                found += ((".".join([*base, a.name]), node.lineno) for a in names)
             case ast.Call(
                 func=ast.Name(id="import_module" | "__import__")
                 | ast.Attribute(attr="import_module"),
                 args=[ast.Constant(value=str(name)), *_],
             ):
-                yield name, node.lineno
+                found.append((name, node.lineno))
+    return found
 
 
 def unlocked(path: Path) -> Iterator[str]:
@@ -107,8 +110,10 @@ def unlocked(path: Path) -> Iterator[str]:
         for child in ast.iter_child_nodes(node):
             yield from visit(child, inside=inside, locked=locked)
 
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return visit(tree, inside=False, locked=False)
+    text = path.read_text(encoding="utf-8")
+    if not INDENTED.search(text):
+        return iter(())
+    return visit(ast.parse(text), inside=False, locked=False)
 
 
 def nearest(name: str, known: dict[str, Path]) -> str | None:
