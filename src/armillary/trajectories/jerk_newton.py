@@ -24,6 +24,7 @@ from armillary.trajectories.jerk_spline import (
 __all__ = [
     "back_substituted",
     "close_sums",
+    "eliminate_point",
     "end_share",
     "greatest_share",
     "move_ends",
@@ -31,6 +32,7 @@ __all__ = [
     "newton_interval",
     "open_sums",
     "renewed_limits",
+    "share_taken",
     "step_length",
 ]
 
@@ -43,6 +45,9 @@ that, which is far below GAP."""
 
 KEPT: Final = 0.95
 """The greatest share of a slack that a step takes."""
+
+CONTROLS: Final = 3
+"""Control points that matter in an interval."""
 
 TOGETHER: Final = 7
 """How many numbers are inverted by one division."""
@@ -148,32 +153,24 @@ def open_sums(
     return Opened(NewtonSums([curvature + bend, *zeros], grad, 0.0, value), over)
 
 
-class PointEliminated(NamedTuple):
-    """Sums, with one more control point eliminated."""
+class IntervalSums(NamedTuple):
+    """What an interval adds to Newton's equations of its three control points."""
 
-    factor: Vector
-    sums: NewtonSums
+    hess_here: Vector
+    grad_here: Vector
 
 
-def newton_interval(  # noqa: PLR0913, PLR0915, PLR0917
-    interval: GridInterval,
-    is_first: Number,
-    is_second: Number,
-    moving: Vector,
-    folds: Vector,
-    relax: Number,
-    weight: Number,
-    sums: NewtonSums,
-    bound: Matrix = (),
-) -> PointEliminated:
-    """Add an interval to Newton's equations, and eliminate its first control point.
+def newton_interval(  # noqa: PLR0915
+    interval: GridInterval, relax: Number, weight: Number, bound: Matrix = ()
+) -> IntervalSums:
+    """Return what an interval adds to Newton's equations, and how long it takes.
 
     Sums are in x, y and c at a place, then in those at the start of the interval, then
     in its three control points.
     """
     h_before, h_here, h_after, *_, deriv, cap, scales = interval
     begin = interval.start()
-    hess, grad, decrement, total = sums
+    total: Number = 0.0
     # g and H in (x0, y0, c)
     G: list[Number] = [0.0, 0.0, 0.0]
     S: list[Number] = [0.0] * 6  # xx, xy, xc, yy, yc, cc
@@ -291,22 +288,43 @@ def newton_interval(  # noqa: PLR0913, PLR0915, PLR0917
     M = ((S[0], S[1], S[2]), (S[1], S[3], S[4]), (S[2], S[4], S[5]))
     columns = [
         [row[0] * x_b[k] + row[1] * y_b[k] + row[2] * c_b[k] for row in M]
-        for k in range(3)
+        for k in range(CONTROLS)
     ]
 
     def product(k: int, n: int) -> Number:
         return x_b[k] * columns[n][0] + y_b[k] * columns[n][1] + c_b[k] * columns[n][2]
 
+    pairs = (0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)
+    gradient = [
+        x_b[k] * G[0] + y_b[k] * G[1] + c_b[k] * G[2] for k in range(CONTROLS)
+    ]
+    return IntervalSums([product(k, n) for k, n in pairs], [*gradient, total])
+
+
+class PointEliminated(NamedTuple):
+    """Sums, with one more control point eliminated."""
+
+    factor: Vector
+    sums: NewtonSums
+
+
+def eliminate_point(
+    added: IntervalSums,
+    is_first: Number,
+    is_second: Number,
+    moving: Vector,
+    folds: Vector,
+    sums: NewtonSums,
+) -> PointEliminated:
+    """Add an interval to Newton's equations, and eliminate its first control point."""
+    hess, grad, decrement, total = sums
     h00, h01, h02, h11, h12, h22 = (
-        held + product(k, n)
-        for held, (k, n) in zip(
-            hess, ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)), strict=True
-        )
+        held + more for held, more in zip(hess, added.hess_here, strict=True)
     )
     g0, g1, g2 = (
-        held + x_b[k] * G[0] + y_b[k] * G[1] + c_b[k] * G[2]
-        for k, held in enumerate(grad)
+        held + more for held, more in zip(grad, added.grad_here[:CONTROLS], strict=True)
     )
+    total = total + added.grad_here[CONTROLS]
     # An end at rest: b0 = fold b1. In motion b0 and b1 are given.
     opens, is_given = is_first > 0.5, moving[0] > 0.5
     fold = folds[0]
@@ -411,14 +429,11 @@ class PointsChange(NamedTuple):
     d2: Number
 
 
-def greatest_share(
-    interval: GridInterval,
-    change: PointsChange,
-    relax: Number,
-    most: Number,
-    bound: Matrix = (),
+def share_taken(
+    interval: GridInterval, change: PointsChange, relax: Number, bound: Matrix = ()
 ) -> Number:
-    """Return the greatest share of a slack that the change takes, as far as here."""
+    """Return the greatest share of a slack of an interval that the change takes."""
+    most: Number = 0.0
     h_before, h_here, h_after, *_, deriv, cap, scales = interval
     begin = interval.start()
     changed = spline_start(h_before, h_here, h_after, change)
@@ -461,6 +476,11 @@ def greatest_share(
     for k, (limit, p) in enumerate(zip(limits, inverses, strict=True)):
         most = maximum(most, spline_at(changed, h_here, k / RATES)[0] * limit * p)
     return most
+
+
+def greatest_share(most: Number, taken_here: Number) -> Number:
+    """Return the greatest share that the change takes, as far as here."""
+    return maximum(most, taken_here)
 
 
 class Length(NamedTuple):

@@ -545,7 +545,8 @@ def _code(joints: int, size: tuple[int, int], *, rows: int) -> CompiledPipeline:
     knots, intervals = size
     pipeline = jerk_pipeline(joints, knots=knots, intervals=intervals, rows=rows)
     try:
-        return compile_pipeline(pipeline)
+        # intervals are in lanes
+        return compile_pipeline(pipeline, lanes=1)
     except KernelError as error:
         raise ModelError(
             f"A path of {joints} joints within limits of jerk, and {rows} further "

@@ -75,6 +75,13 @@ class Steps:
         """Return stages that run for each record in order."""
         return each(self.table(columns), *stages)
 
+    def abreast(self, columns: PathColumns, *stages: Stage) -> Stage:
+        """Return stages that run for records in any order; see `Each.abreast`."""
+        fields = [field for field in self.fields if field in _PLACES]
+        fields = [field for field in fields if _PLACES[field][2] == "here"]
+        ports = [columns.port(field) for field in fields]
+        return each(self.table(columns), *stages, abreast=ports)
+
     def records(self, **given: Any) -> dict[str, Records]:
         """Return the records, by the name of the table.
 
