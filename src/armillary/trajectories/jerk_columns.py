@@ -186,11 +186,12 @@ class JerkColumns(PathColumns):
     h_zero, h_first = entry(lengths, of="first"), entry(lengths, 1, of="first")
     h_end, h_last = entry(lengths, 1, of="last_h"), entry(lengths, of="last_h")
     count = Column("how many intervals there are")
+    gap = Column("mu in parts of the duration over the intervals")
     BOTH_ENDS = Steps(
         "both_ends",
         *(knot_first, knot_last),
         *(s_first, s_second, s_last, s_before, parts),
         *(b_first, b_second, b_last, b_before, d_first, d_second, d_last, d_before),
-        *(h_zero, h_first, h_end, h_last, guess_first, count),
+        *(h_zero, h_first, h_end, h_last, guess_first, count, gap),
         is_single=True,
     )

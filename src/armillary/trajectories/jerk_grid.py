@@ -17,7 +17,7 @@ from armillary.trace.functions import (
     select,
     sqrt,
 )
-from armillary.trajectories.curve import BASIS
+from armillary.trajectories.hermite import BASIS
 from armillary.trajectories.jerk_columns import GRADED, RATES
 from armillary.trajectories.jerk_spline import (
     FAST,

@@ -7,7 +7,6 @@ on a grid of fewer intervals. Symbols are those of `jerk_stages.py`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,25 +15,23 @@ from armillary.trajectories.curve import PathCurve
 from armillary.trajectories.jerk_columns import GRADED
 from armillary.trajectories.jerk_spline import FAST
 
-__all__ = ["coarser", "grid_points", "guess_at", "guess_on"]
+__all__ = ["coarser", "grid_points", "guess_at", "guess_on", "motion_at"]
 
 Array = npt.NDArray[np.float64]
 
-COARSER: Final = 5
-"""How many intervals are one of the grid that is searched first."""
 
-
-def coarser(curve: PathCurve, per_knot: int) -> tuple[PathCurve, int]:
+def coarser(curve: PathCurve, per_knot: int, by: int) -> tuple[PathCurve, int]:
     """Return knots, and intervals between them, of a coarser grid.
 
     Args:
         curve: The curves.
         per_knot: How many intervals there are between two knots.
+        by: How many intervals become one.
     """
     if per_knot > 1:
-        return curve, max(1, per_knot // COARSER)
+        return curve, max(1, per_knot // by)
     knots = curve.at.shape[-1]
-    kept = np.array([*range(0, knots - 1, COARSER), knots - 1])
+    kept = np.array([*range(0, knots - 1, by), knots - 1])
     fewer = PathCurve(curve.at[..., kept], curve.knots[..., kept, :, :])
     return fewer, per_knot
 
@@ -123,6 +120,41 @@ def guess_on(points: Array, found: Sequence[Array], count: int) -> Array:
     sound = sound.all(axis=-1, keepdims=True) & (fault.reshape(-1, 1) == 0.0)
     sound &= (special > 0.0).all(axis=-1).reshape(-1, 1)
     return np.where(sound, guess, 0.0).reshape(*shape[:-1], shape[-1] - 1)
+
+
+def motion_at(
+    curve: PathCurve, found: Sequence[Array], count: int
+) -> tuple[Array, Array]:
+    """Return times and path speeds at knots, and half-way between them.
+
+    Args:
+        curve: The curves.
+        found: What the kernel returns of a motion on a coarser grid.
+        count: How many intervals that has.
+
+    Returns:
+        Shape (..., 2 k - 1) each; NaN where there is no motion.
+    """
+    grid, squares, _, spans, special, *_, fault = found
+    at = np.broadcast_to(curve.at, (*fault.shape, curve.at.shape[-1]))
+    places = np.empty((*fault.shape, 2 * at.shape[-1] - 1))
+    places[..., ::2] = at
+    places[..., 1::2] = 0.5 * (at[..., :-1] + at[..., 1:])
+    s = np.concatenate([at[..., :1], grid[..., : count + 1], at[..., -1:]], axis=-1)
+    speed, time = np.zeros_like(s), np.zeros_like(s)
+    steps = np.empty((*fault.shape, count + 2))
+    with np.errstate(all="ignore"):
+        speed[..., 1:-1] = np.sqrt(squares[..., : count + 1])
+        steps[..., 1:-1] = spans[..., :count]
+        # s = j t^3 / 6 at ends at rest, which takes 3 s / s'
+        steps[..., 0] = 3.0 * special[..., 0] / speed[..., 1]
+        steps[..., -1] = 3.0 * special[..., 1] / speed[..., -2]
+        np.cumsum(steps, axis=-1, out=time[..., 1:])
+    made = np.empty((2, *places.shape))
+    for row in np.ndindex(fault.shape):
+        for k, part in enumerate((time, speed)):
+            made[(k, *row)] = np.interp(places[row], s[row], part[row])
+    return made[0], made[1]
 
 
 def guess_at(found: Sequence[Array], count: int) -> Array:

@@ -1,7 +1,7 @@
 """Where the grid of a path within limits of jerk has its points.
 
-Some are added between knots, where a motion without limits of jerk takes long, or
-changes its speed by a large factor: at sharp bends.
+Some are added between knots, where a motion on a coarser grid takes long, or changes
+its speed by a large factor: at sharp bends.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["closer_knots"]
 
 Array = npt.NDArray[np.float64]
 
-EVENLY, BY_TIME, BY_SPEED = 0.1, 0.2, 0.7
+EVENLY, BY_TIME, BY_SPEED = 0.1, 0.4, 0.5
 """Shares of points that are added evenly, by the time and by the logarithm of speed."""
 
 LEAST_SPEED: Final = 0.02
@@ -53,7 +53,9 @@ def closer_knots(curve: PathCurve, time: Array, speed: Array, count: int) -> Pat
     ends[..., 1:] = np.floor(placed + 0.5)
     ends[..., -1] = count
     number = np.arange(count)
-    first = (number[:, None] >= ends[..., None, 1:-1]).sum(axis=-1)
+    begins = np.zeros((*share.shape[:-1], count), np.int64)
+    np.put_along_axis(begins, ends[..., 1:-1], 1, axis=-1)
+    first = np.cumsum(begins, axis=-1)
     begin = np.take_along_axis(ends, first, axis=-1)
     part = (number - begin) / (np.take_along_axis(ends, first + 1, axis=-1) - begin)
     at = np.broadcast_to(curve.at, ends.shape)

@@ -36,12 +36,9 @@ __all__ = [
     "step_length",
 ]
 
-GAP: Final = 4e-4
-"""The weight of logarithms: mu is this part of the duration, over the intervals."""
-
 ENOUGH: Final = 40.0
 """Iterations end where Newton's decrement, squared, is less: the next one wins mu times
-that, which is far below GAP."""
+that, which is far below the gap."""
 
 KEPT: Final = 0.95
 """The greatest share of a slack that a step takes."""
@@ -141,11 +138,12 @@ def open_sums(
     relaxing: Number,
     lasts: Number,
     count: Number,
+    gap: Number,
 ) -> Opened:
     """Return the sums before the grid: of the end at the start."""
     gradient, curvature = _end_terms(b_first, ends.rows()[0], relax)
     # first of all within limits: then what is farthest from them is looked for
-    over = count / (GAP * lasts) * select(relaxing > 0.0, RELAXED_WEIGHT, 1.0)
+    over = count / (gap * lasts) * select(relaxing > 0.0, RELAXED_WEIGHT, 1.0)
     root = 1.0 / sqrt(b_first)
     value, slope, bend = _of_duration(root, root * root, 3.0 * ends.special[0], over)
     zeros = [0.0] * 5

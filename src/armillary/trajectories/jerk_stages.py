@@ -39,7 +39,7 @@ from armillary.trace.functions import (
     select,
     sqrt,
 )
-from armillary.trajectories.curve import basis
+from armillary.trajectories.hermite import basis
 from armillary.trajectories.jerk_columns import GRADED, JerkColumns
 from armillary.trajectories.jerk_grid import (
     GridLimits,
@@ -94,6 +94,9 @@ __all__ = ["jerk_pipeline", "jerk_records"]
 LIMIT: Final = 60
 """Most iterations."""
 
+GAP: Final = 4e-4
+"""The weight of logarithms by default; see `jerk_records`."""
+
 
 START_TOO_FAST: Final = float(PathReason.START_TOO_FAST)
 END_TOO_FAST: Final = float(PathReason.END_TOO_FAST)
@@ -106,9 +109,9 @@ WEIGHTS: Final = tuple((0.5 * _WEIGHTS).tolist())
 
 
 LAW: Final = np.stack(
-    [basis(np.linspace(0.0, 1.0, 17), order) for order in range(4)], axis=1
+    [basis(np.linspace(0.0, 1.0, 9), order) for order in range(4)], axis=1
 )
-"""Polynomials of `curve.py` and their derivatives at parts of a time, (17, 4, 5)."""
+"""Polynomials of `curve.py` and their derivatives at parts of a time, (9, 4, 5)."""
 
 
 def jerk_pipeline(
@@ -220,7 +223,9 @@ def jerk_pipeline(
     )
 
 
-def jerk_records(intervals: int, per_knot: int, *, rows: int = 0) -> dict[str, Records]:
+def jerk_records(
+    intervals: int, per_knot: int, *, rows: int = 0, gap: float = GAP
+) -> dict[str, Records]:
     """Return the records of the tables of `jerk_pipeline`.
 
     Args:
@@ -228,6 +233,8 @@ def jerk_records(intervals: int, per_knot: int, *, rows: int = 0) -> dict[str, R
         per_knot: Intervals of the grid in each of them, before those at the ends are
             divided.
         rows: As for `jerk_pipeline`.
+        gap: The weight of logarithms: mu is this part of the duration, over the
+            intervals.
     """
     # of each point of the grid: the knot before, the share, a graded one and its factor
     none = 2 * GRADED
@@ -267,6 +274,7 @@ def jerk_records(intervals: int, per_knot: int, *, rows: int = 0) -> dict[str, R
             last_h=np.array([count]),
             parts=np.array([float(per_knot)]),
             count=np.array([float(count)]),
+            gap=np.array([gap]),
         ),
     }
 
@@ -313,6 +321,10 @@ def _result(
     of_jerk: Number = 0.0
     as_it_is = 1.0 / factor_here
     samples: list[list[Vector]] = []
+    per_rate = [
+        [2.0 * as_it_is * j / most for j, most in zip(jerk, side, strict=True)]
+        for side in velocity
+    ]
     # The motion is the polynomial of time that has s, s' and s'' at both ends.
     x1, y1, _ = spline_at(begin, h_here, 1.0)
     over = 1.0 / time
@@ -351,8 +363,8 @@ def _result(
             r = (2.0 / 3.0 * v * square + 2.0 * half * second) * as_it_is
             accelerations.append(scale * r - middle)
             jerks.append(d * cube + v * mixed + 2.0 * half * third)
-            part = 2.0 * half * first * as_it_is * jerk[n]
-            rates.append(part / select(part > 0.0, velocity[1][n], velocity[0][n]))
+            rate = half * first
+            rates.append(maximum(rate * per_rate[0][n], rate * per_rate[1][n]))
         samples.append([rates, accelerations, jerks])
     top_rate, top, top_jerk = (_greatest(each) for each in zip(*samples, strict=True))
     of_jerk = maximum(of_jerk, top_jerk)

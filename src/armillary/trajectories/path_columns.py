@@ -18,7 +18,7 @@ from armillary.kernel.columns import (
 )
 from armillary.kernel.stages import Stage
 from armillary.kernel.tables import Field, Table
-from armillary.trajectories.curve import BASIS_ROWS
+from armillary.trajectories.hermite import BASIS_ROWS
 
 __all__ = ["PathColumns", "Records", "Steps"]
 
