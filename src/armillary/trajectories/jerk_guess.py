@@ -83,7 +83,7 @@ def guess_on(points: Array, found: Sequence[Array], count: int) -> Array:
     """
     grid, squares, slopes, _, special, *_, fault = found
     shape = *fault.shape, points.shape[-1]
-    rows = [
+    s, own, x, y = (
         each.reshape(-1, each.shape[-1])
         for each in (
             np.broadcast_to(points, shape),
@@ -91,8 +91,7 @@ def guess_on(points: Array, found: Sequence[Array], count: int) -> Array:
             squares[..., : count + 1],
             slopes[..., : count + 1],
         )
-    ]
-    s, own, x, y = rows
+    )
     a, b = s[:, :-1], s[:, 1:]
     middle = 0.5 * (a + b)
     piece = np.zeros(middle.shape, np.int64)
@@ -100,9 +99,8 @@ def guess_on(points: Array, found: Sequence[Array], count: int) -> Array:
         piece[k] = knots[1:-1].searchsorted(here, side="right")
     with np.errstate(all="ignore"):
         c = np.diff(y) / np.diff(own)
-        own_a, x_a, y_a, c_a = (
-            np.take_along_axis(each, piece, axis=-1) for each in (own, x, y, c)
-        )
+        rows = np.arange(len(piece))[:, None]
+        own_a, x_a, y_a, c_a = (each[rows, piece] for each in (own, x, y, c))
         to_middle = middle - own_a
         exact = x_a + y_a * to_middle
         polar = exact + 0.5 * c_a * (a - own_a) * (b - own_a)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.trajectories.curve import PathCurve
+from armillary.trajectories.jerk_spline import TINY
 
 __all__ = ["closer_knots"]
 
@@ -35,32 +36,37 @@ def closer_knots(curve: PathCurve, time: Array, speed: Array, count: int) -> Pat
         speed: Its path speed there.
         count: How many intervals the result has.
     """
+    *batch, points = time.shape
     intervals = curve.at.shape[-1] - 1
-    per_knot = (time.shape[-1] - 1) // intervals
-    shape = *time.shape[:-1], intervals, per_knot
-    lasts = np.nan_to_num(np.diff(time)).reshape(shape).sum(axis=-1)
-    fastest = np.nan_to_num(speed).max(axis=-1, keepdims=True)
-    slow = LEAST_SPEED * np.where(fastest > 0.0, fastest, 1.0)
-    steps = np.diff(np.log(np.maximum(np.nan_to_num(speed), slow)))
+    per_knot = (points - 1) // intervals
+    time, speed = time.reshape(-1, points), speed.reshape(-1, points)
+    is_found = np.isfinite(time[:, -1:]) & np.isfinite(speed).all(axis=-1)[:, None]
+    if not is_found.all():
+        time, speed = np.where(is_found, time, 0.0), np.where(is_found, speed, 1.0)
+    shape = len(time), intervals, per_knot
+    lasts = np.diff(time).reshape(shape).sum(axis=-1)
+    slow = LEAST_SPEED * np.maximum(speed.max(axis=-1, keepdims=True), TINY)
+    steps = np.diff(np.log(np.maximum(speed, slow)))
     changes = np.abs(steps).reshape(shape).sum(axis=-1)
     # the grid is finer at both ends anyway
-    changes[..., [0, -1]] = 0.0
+    changes[:, [0, -1]] = 0.0
     share = EVENLY / intervals + BY_TIME * _shares(lasts) + BY_SPEED * _shares(changes)
     # Interval i begins with the point that has the number ends[i]; as shares are above
     # 0, each has one at least.
-    ends = np.zeros((*share.shape[:-1], intervals + 1), np.int64)
+    ends = np.zeros((len(time), intervals + 1), np.int64)
     placed = np.cumsum(1.0 + (count - intervals) * share, axis=-1)
-    ends[..., 1:] = np.floor(placed + 0.5)
-    ends[..., -1] = count
-    number = np.arange(count)
-    begins = np.zeros((*share.shape[:-1], count), np.int64)
-    np.put_along_axis(begins, ends[..., 1:-1], 1, axis=-1)
+    ends[:, 1:] = placed + 0.5
+    ends[:, -1] = count
+    begins = np.zeros((len(time), count), np.int64)
+    rows = np.arange(len(time))[:, None]
+    begins[rows, ends[:, 1:-1]] = 1
     first = np.cumsum(begins, axis=-1)
-    begin = np.take_along_axis(ends, first, axis=-1)
-    part = (number - begin) / (np.take_along_axis(ends, first + 1, axis=-1) - begin)
-    at = np.broadcast_to(curve.at, ends.shape)
-    begin, end = (np.take_along_axis(at, first + k, axis=-1) for k in (0, 1))
-    s = np.concatenate([begin + part * (end - begin), at[..., -1:]], axis=-1)
+    begin, end = ends[rows, first], ends[rows, first + 1]
+    part = (np.arange(count) - begin) / (end - begin)
+    at = np.broadcast_to(curve.at, (*batch, intervals + 1)).reshape(ends.shape)
+    begin, end = at[rows, first], at[rows, first + 1]
+    s = np.concatenate([begin + part * (end - begin), at[:, -1:]], axis=-1)
+    s = s.reshape(*batch, count + 1)
     return PathCurve(s, curve.at_parameters(s))
 
 

@@ -17,6 +17,7 @@ from armillary.trajectories.jerk_spline import (
     GridEnds,
     GridInterval,
     bound_rows,
+    greater,
     spline_at,
     spline_start,
 )
@@ -46,7 +47,7 @@ KEPT: Final = 0.95
 CONTROLS: Final = 3
 """Control points that matter in an interval."""
 
-TOGETHER: Final = 7
+TOGETHER: Final = 16
 """How many numbers are inverted by one division."""
 
 TIGHTER: Final = 0.75
@@ -227,17 +228,23 @@ def newton_interval(  # noqa: PLR0915
         )
         xy, xc = square * xy + cross * ey, square * xc + cross * ec
         yy, yc, cc = square * yy, square * yc, square * cc
+        # of r = A x + B y - m with A = 2/3 scale v tight and B = scale half tight
+        sums = [0.0] * 5
         for (_, v, half), r, p, scale in zip(
             rows[: len(r_here)], r_here, inverses[len(rows) :], scales[0], strict=False
         ):
-            u = 2.0 * p * scale * tight
-            g = u * r
-            curved = (u * scale * tight) + g * g
-            b = 2.0 / 3.0 * v
-            gx, gy = gx + g * b, gy + g * half
-            cb = curved * b
-            xx, xy = xx + cb * b, xy + cb * half
-            yy = yy + curved * half * half
+            rp = r * p
+            g = rp * scale
+            curved = (0.5 * p + rp * rp) * (scale * scale)
+            cv, ch = curved * v, curved * half
+            new = g * v, g * half, cv * v, cv * half, ch * half
+            sums = [held + more for held, more in zip(sums, new, strict=True)]
+        if r_here:
+            of_x = 2.0 / 3.0 * tight
+            gx, gy = gx + 2.0 * of_x * sums[0], gy + 2.0 * tight * sums[1]
+            xx = xx + 4.0 * of_x * of_x * sums[2]
+            xy = xy + 4.0 * of_x * tight * sums[3]
+            yy = yy + 4.0 * tight * tight * sums[4]
         first = len(slacks) - len(bent)
         for (a, b, _), r, p in zip(bent, of_bounds, inverses[first:], strict=True):
             u = 2.0 * p
@@ -264,15 +271,27 @@ def newton_interval(  # noqa: PLR0915
         1.0 - spline_at(begin, h_here, k / RATES)[0] * limit
         for k, limit in enumerate(limits)
     ]
+    # sums of g and of g^2 times powers of the part of the interval
+    first_moments: list[Number] = [0.0] * 3
+    moments: list[Number] = [0.0] * 5
     for k, (limit, p) in enumerate(zip(limits, _inverses(slacks), strict=True)):
-        t = k / RATES * h_here
-        q = 0.5 * t * t
         g = limit * p
         curved = g * g
-        G[0], G[1], G[2] = G[0] + g, G[1] + t * g, G[2] + q * g
-        S[0], S[1], S[2] = S[0] + curved, S[1] + t * curved, S[2] + q * curved
-        S[3] = S[3] + t * t * curved
-        S[4], S[5] = S[4] + t * q * curved, S[5] + q * q * curved
+        for j in range(5 if k else 1):
+            part = (k / RATES) ** j
+            moments[j] = moments[j] + part * curved
+            if j < len(first_moments):
+                first_moments[j] = first_moments[j] + part * g
+    h2 = h_here * h_here
+    G[0] = G[0] + first_moments[0]
+    G[1] = G[1] + h_here * first_moments[1]
+    G[2] = G[2] + 0.5 * h2 * first_moments[2]
+    S[0] = S[0] + moments[0]
+    S[1] = S[1] + h_here * moments[1]
+    S[2] = S[2] + 0.5 * h2 * moments[2]
+    S[3] = S[3] + h2 * moments[2]
+    S[4] = S[4] + 0.5 * h2 * h_here * moments[3]
+    S[5] = S[5] + 0.25 * h2 * h2 * moments[4]
     # x0 = u b0 + v b1, y0 = 2 before (b1 - b0), c = (y1 - y0) / h
     before, after = 1.0 / (h_before + h_here), 1.0 / (h_here + h_after)
     over_h = 1.0 / h_here
@@ -416,7 +435,8 @@ def _taken(v: Number, dv: Number, shrink: Number, p: Number) -> Number:
     shrink: What both limits fall by, in parts of them.
     p: 1 / (1 - v^2).
     """
-    return maximum((dv + shrink) * (1.0 + v), (shrink - dv) * (1.0 - v)) * p
+    # the greater of (dv + shrink) (1 + v) and (shrink - dv) (1 - v), times p
+    return (shrink + dv * v + absolute(dv + shrink * v)) * p
 
 
 class PointsChange(NamedTuple):
@@ -442,7 +462,7 @@ def share_taken(
         rows = list(zip(*deriv[k], strict=True))
         root = 1.0 / sqrt(x)
         inverse = root * root
-        most = maximum(most, -dx * inverse)
+        most = greater(most, -dx * inverse)
         shrink = 0.5 * dx * inverse
         f = tight * x * root
         X, Y, C, dX, dY, dC = (f * each for each in (x, y, c, dx, dy, dc))
@@ -465,14 +485,14 @@ def share_taken(
             slacks.append(1.0 - r_here[-1] * r_here[-1])
         inverses = _inverses(slacks)
         for v, dv, p in zip(V, dV, inverses[: len(V)], strict=True):
-            most = maximum(most, _taken(v, dv, shrink, p))
+            most = greater(most, _taken(v, dv, shrink, p))
         for r, dr, p in zip(r_here, dr_here, inverses[len(V) :], strict=True):
-            most = maximum(most, (absolute(dr) + dr * r) * p)
+            most = greater(most, (absolute(dr) + dr * r) * p)
     limits = [tight * each for each in cap]
     places = [spline_at(begin, h_here, k / RATES)[0] for k in range(RATES)]
     inverses = _inverses([1.0 - x * i for x, i in zip(places, limits, strict=True)])
     for k, (limit, p) in enumerate(zip(limits, inverses, strict=True)):
-        most = maximum(most, spline_at(changed, h_here, k / RATES)[0] * limit * p)
+        most = greater(most, spline_at(changed, h_here, k / RATES)[0] * limit * p)
     return most
 
 

@@ -91,6 +91,7 @@ FRICTION_ITERATIONS: Final = 2
 """How often motions are found again near whose speeds viscous friction is linear."""
 
 _NO_PUSHES: Final = np.full(2, FAST)
+_STOPS: Final = int(PathReason.STOPS)
 _TOO_FAST: Final = (int(PathReason.START_TOO_FAST), int(PathReason.END_TOO_FAST))
 
 
@@ -314,13 +315,11 @@ def _results(
         too_fast = over & in_motion.any(axis=-1)
     start_or_end = np.where(in_motion[..., 0], *_TOO_FAST)
     # what rests at both ends is not too fast there, but stopped by limits
-    is_stopped = ~in_motion.any(axis=-1) & np.isin(fault, _TOO_FAST)
-    fault = np.where(is_stopped, PathReason.STOPS, fault)
+    is_too_fast = (fault == _TOO_FAST[0]) | (fault == _TOO_FAST[1])
+    fault = np.where(is_too_fast & ~in_motion.any(axis=-1), _STOPS, fault)
     fault = np.where(too_fast & (fault <= 0.0), start_or_end, fault)
-    fault = np.where(
-        (fault <= 0.0) & ~np.isfinite(time[..., -1]), PathReason.STOPS, fault
-    )
-    fault = np.where(blocked & (of_path <= 0.0), PathReason.STOPS, fault)
+    fault = np.where((fault <= 0.0) & ~np.isfinite(time[..., -1]), _STOPS, fault)
+    fault = np.where(blocked & (of_path <= 0.0), _STOPS, fault)
     reason = np.where((of_path > 0.0), of_path, np.where(still, 0.0, fault))
     reason = reason.astype(np.int8)
     still = np.broadcast_to(still, batch) & (reason == 0)
@@ -328,16 +327,11 @@ def _results(
     for part in (time, speed, acceleration):
         part[failed] = np.nan
         part[still] = 0.0
-    points[still] = np.linspace(
-        np.broadcast_to(s, (*batch, s.shape[-1]))[still][..., 0],
-        np.broadcast_to(s, (*batch, s.shape[-1]))[still][..., -1],
-        count + 3,
-        axis=-1,
-    )
-    curve = PathCurve(
-        np.broadcast_to(s, (*batch, *s.shape[-1:])),
-        np.broadcast_to(held, (*batch, *held.shape[-3:])),
-    )
+    s = np.broadcast_to(s, (*batch, *s.shape[-1:]))
+    if still.any():
+        ends = s[still][..., 0], s[still][..., -1]
+        points[still] = np.linspace(*ends, count + 3, axis=-1)
+    curve = PathCurve(s, np.broadcast_to(held, (*batch, *held.shape[-3:])))
     for array in (time, speed, reason, points, acceleration, curve.at, curve.knots):
         array.flags.writeable = False
     return JerkTimed(time[..., -1], time, speed, reason, curve, points, acceleration)

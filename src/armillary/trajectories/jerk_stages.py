@@ -83,6 +83,7 @@ from armillary.trajectories.jerk_spline import (
     FAST,
     TINY,
     GridInterval,
+    greater,
     spline_at,
 )
 from armillary.trajectories.path_columns import Records
@@ -364,7 +365,7 @@ def _result(
             accelerations.append(scale * r - middle)
             jerks.append(d * cube + v * mixed + 2.0 * half * third)
             rate = half * first
-            rates.append(maximum(rate * per_rate[0][n], rate * per_rate[1][n]))
+            rates.append(greater(rate * per_rate[0][n], rate * per_rate[1][n]))
         samples.append([rates, accelerations, jerks])
     top_rate, top, top_jerk = (_greatest(each) for each in zip(*samples, strict=True))
     of_jerk = maximum(of_jerk, top_jerk)
@@ -404,7 +405,7 @@ def _greatest(samples: Sequence[Vector]) -> Number:
             for a, b, c in zip(values, values[1:], values[2:], strict=False)
         ]
         for value, bend in zip(values, [0.0, *bends, 0.0], strict=True):
-            most = maximum(most, absolute(value) + 0.125 * bend)
+            most = greater(most, absolute(value) + 0.125 * bend)
     return most
 
 
