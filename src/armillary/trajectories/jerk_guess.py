@@ -7,6 +7,7 @@ on a grid of fewer intervals. Symbols are those of `jerk_stages.py`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,19 +20,23 @@ __all__ = ["coarser", "grid_points", "guess_at", "guess_on", "motion_at"]
 
 Array = npt.NDArray[np.float64]
 
+COARSER: Final = 5
+"""How many intervals are one of the grid that is searched first."""
 
-def coarser(curve: PathCurve, per_knot: int, by: int) -> tuple[PathCurve, int]:
+
+def coarser(curve: PathCurve, per_knot: int) -> tuple[PathCurve, int]:
     """Return knots, and intervals between them, of a coarser grid.
 
     Args:
         curve: The curves.
         per_knot: How many intervals there are between two knots.
-        by: How many intervals become one.
     """
     if per_knot > 1:
-        return curve, max(1, per_knot // by)
+        return curve, max(1, per_knot // COARSER)
     knots = curve.at.shape[-1]
-    kept = np.array([*range(0, knots - 1, by), knots - 1])
+    # The intervals at both ends stay: a motion on a grid that is another one there
+    # exceeds limits many times.
+    kept = sorted({0, *range(1, knots - 2, COARSER), max(knots - 2, 0), knots - 1})
     fewer = PathCurve(curve.at[..., kept], curve.knots[..., kept, :, :])
     return fewer, per_knot
 

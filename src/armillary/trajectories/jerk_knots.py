@@ -48,11 +48,14 @@ def closer_knots(curve: PathCurve, time: Array, speed: Array, count: int) -> Pat
     slow = LEAST_SPEED * np.maximum(speed.max(axis=-1, keepdims=True), TINY)
     steps = np.diff(np.log(np.maximum(speed, slow)))
     changes = np.abs(steps).reshape(shape).sum(axis=-1)
-    # the grid is finer at both ends anyway
-    changes[:, [0, -1]] = 0.0
-    share = EVENLY / intervals + BY_TIME * _shares(lasts) + BY_SPEED * _shares(changes)
-    # Interval i begins with the point that has the number ends[i]; as shares are above
-    # 0, each has one at least.
+    # the grid is finer at both ends anyway, and as that of the motion
+    evenly = np.ones(shape[:2])
+    for part in (evenly, lasts, changes):
+        part[:, [0, -1]] = 0.0
+    share = EVENLY * _shares(evenly)
+    share += BY_TIME * _shares(lasts) + BY_SPEED * _shares(changes)
+    # Interval i begins with the point that has the number ends[i]; as shares are not
+    # below 0, each has one at least.
     ends = np.zeros((len(time), intervals + 1), np.int64)
     placed = np.cumsum(1.0 + (count - intervals) * share, axis=-1)
     ends[:, 1:] = placed + 0.5

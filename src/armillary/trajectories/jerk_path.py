@@ -58,12 +58,6 @@ TURN: Final = 0.3
 MORE: Final = 85
 """Intervals that are added where they are needed, if there are many waypoints."""
 
-COARSER: Final = 5
-"""How many intervals are one of the grid that is searched first."""
-
-COARSER_FIRST: Final = 2
-"""The same where the motion on that grid tells where intervals are to be added."""
-
 MOST_PER_KNOT: Final = 4
 """Most intervals between two waypoints by default, where there are many waypoints."""
 
@@ -428,9 +422,9 @@ def _coarse_motion(
 ) -> tuple[list[Array], int]:
     """Return what the kernel returns on a coarser grid, and how many intervals it has.
 
-    is_closer: Whether it tells where intervals are to be added, too.
+    is_closer: Whether intervals are added to those between knots where it says so.
     """
-    fewer, each = coarser(curve, per_knot, COARSER_FIRST if is_closer else COARSER)
+    fewer, each = (curve, per_knot) if is_closer else coarser(curve, per_knot)
     *_, knots, _, n = fewer.knots.shape
     asked = asked._replace(curve=_padded(fewer, size[0]))
     kernel = _kernel(n, size, knots - 1, each, rows=0, gap=COARSE_GAP)
