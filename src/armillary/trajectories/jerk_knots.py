@@ -52,8 +52,9 @@ def closer_knots(curve: PathCurve, time: Array, speed: Array, count: int) -> Pat
     evenly = np.ones(shape[:2])
     for part in (evenly, lasts, changes):
         part[:, [0, -1]] = 0.0
-    share = EVENLY * _shares(evenly)
-    share += BY_TIME * _shares(lasts) + BY_SPEED * _shares(changes)
+    evenly = _shares(evenly, np.zeros(()))
+    share = EVENLY * evenly
+    share += BY_TIME * _shares(lasts, evenly) + BY_SPEED * _shares(changes, evenly)
     # Interval i begins with the point that has the number ends[i]; as shares are not
     # below 0, each has one at least.
     ends = np.zeros((len(time), intervals + 1), np.int64)
@@ -73,8 +74,8 @@ def closer_knots(curve: PathCurve, time: Array, speed: Array, count: int) -> Pat
     return PathCurve(s, curve.at_parameters(s))
 
 
-def _shares(parts: Array) -> Array:
-    """Return parts of their sum, shape (..., k); equal ones if that is 0."""
+def _shares(parts: Array, otherwise: Array) -> Array:
+    """Return parts of their sum, shape (..., k); others if that is 0."""
     total = parts.sum(axis=-1, keepdims=True)
     safe = np.where(total > 0.0, total, 1.0)
-    return np.asarray(np.where(total > 0.0, parts / safe, 1.0 / parts.shape[-1]))
+    return np.asarray(np.where(total > 0.0, parts / safe, otherwise))
