@@ -144,8 +144,8 @@ class SeveralRecords(msgspec.Struct, frozen=True, eq=False):
             places = self._places(fields[port.name], rows[0], port.size)
             for at, value in zip(places, islice(results, port.size), strict=True):
                 before = f.load(kind, at, align=self.scalar.bytes)
-                value = counted.select(value, before)
-                f.store(value, at, align=self.scalar.bytes)
+                kept = counted.select(value, before)
+                f.store(kept, at, align=self.scalar.bytes)
         return None if flagged is None else flagged & counted
 
     def _places(self, field: Field, record: Value, size: int) -> Iterator[Value]:

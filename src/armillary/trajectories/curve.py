@@ -37,6 +37,7 @@ Array = npt.NDArray[np.float64]
 TOGETHER: Final = 16
 """Rows of a batch that are computed at once, so that they fit into the cache."""
 
+
 def hermite_coefficients(h: Array, knots: Array) -> Array:
     """Return polynomials of r, the part of the way between knots.
 

@@ -16,7 +16,7 @@ from armillary.trajectories.curve import PathCurve
 from armillary.trajectories.jerk_columns import GRADED
 from armillary.trajectories.jerk_spline import FAST
 
-__all__ = ["coarser", "grid_points", "guess_at", "guess_on", "motion_at"]
+__all__ = ["coarser", "grid_points", "guess_at", "guess_on", "motion_at_knots"]
 
 Array = npt.NDArray[np.float64]
 
@@ -125,26 +125,19 @@ def guess_on(points: Array, found: Sequence[Array], count: int) -> Array:
     return np.where(sound, guess, 0.0).reshape(*shape[:-1], shape[-1] - 1)
 
 
-def motion_at(
-    curve: PathCurve, found: Sequence[Array], count: int
-) -> tuple[Array, Array]:
-    """Return times and path speeds at knots, and half-way between them.
+def motion_at_knots(found: Sequence[Array], knots: int) -> tuple[Array, Array]:
+    """Return times and path speeds at knots, shape (..., k) each.
 
     Args:
-        curve: The curves.
-        found: What the kernel returns of a motion on a coarser grid.
-        count: How many intervals that has.
+        found: What the kernel returns, of one interval between two knots.
+        knots: How many they are.
 
     Returns:
-        Shape (..., 2 k - 1) each; NaN where there is no motion.
+        NaN or infinity where there is no motion.
     """
-    grid, squares, _, spans, special, *_, fault = found
-    at = np.broadcast_to(curve.at, (*fault.shape, curve.at.shape[-1]))
-    places = np.empty((*fault.shape, 2 * at.shape[-1] - 1))
-    places[..., ::2] = at
-    places[..., 1::2] = 0.5 * (at[..., :-1] + at[..., 1:])
-    s = np.concatenate([at[..., :1], grid[..., : count + 1], at[..., -1:]], axis=-1)
-    speed, time = np.zeros_like(s), np.zeros_like(s)
+    _, squares, _, spans, special, *_, fault = found
+    count = knots - 1 + 2 * GRADED - 2
+    time, speed = (np.zeros((*fault.shape, count + 3)) for _ in range(2))
     steps = np.empty((*fault.shape, count + 2))
     with np.errstate(all="ignore"):
         speed[..., 1:-1] = np.sqrt(squares[..., : count + 1])
@@ -153,11 +146,9 @@ def motion_at(
         steps[..., 0] = 3.0 * special[..., 0] / speed[..., 1]
         steps[..., -1] = 3.0 * special[..., 1] / speed[..., -2]
         np.cumsum(steps, axis=-1, out=time[..., 1:])
-    made = np.empty((2, *places.shape))
-    for row in np.ndindex(fault.shape):
-        for k, part in enumerate((time, speed)):
-            made[(k, *row)] = np.interp(places[row], s[row], part[row])
-    return made[0], made[1]
+    # the first and the last interval between knots have more points
+    at_knots = [0, *range(GRADED + 1, GRADED + knots - 1), count + 2]
+    return time[..., at_knots], speed[..., at_knots]
 
 
 def guess_at(found: Sequence[Array], count: int) -> Array:

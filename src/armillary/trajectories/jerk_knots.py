@@ -30,26 +30,23 @@ def closer_knots(curve: PathCurve, time: Array, speed: Array, count: int) -> Pat
 
     Args:
         curve: The curves.
-        time: When a motion along each passes points that divide the intervals between
-            knots evenly, shape (..., g) [s]; NaN where no motion was
-            found.
+        time: When a motion along each passes its knots, shape (..., k) [s]; NaN where
+            no motion was found.
         speed: Its path speed there.
         count: How many intervals the result has.
     """
-    *batch, points = time.shape
-    intervals = curve.at.shape[-1] - 1
-    per_knot = (points - 1) // intervals
-    time, speed = time.reshape(-1, points), speed.reshape(-1, points)
-    is_found = np.isfinite(time[:, -1:]) & np.isfinite(speed).all(axis=-1)[:, None]
+    *batch, knots = time.shape
+    intervals = knots - 1
+    time, speed = time.reshape(-1, knots), speed.reshape(-1, knots)
+    is_found = np.isfinite(time).all(axis=-1, keepdims=True)
+    is_found &= np.isfinite(speed).all(axis=-1, keepdims=True)
     if not is_found.all():
         time, speed = np.where(is_found, time, 0.0), np.where(is_found, speed, 1.0)
-    shape = len(time), intervals, per_knot
-    lasts = np.diff(time).reshape(shape).sum(axis=-1)
+    lasts = np.diff(time)
     slow = LEAST_SPEED * np.maximum(speed.max(axis=-1, keepdims=True), TINY)
-    steps = np.diff(np.log(np.maximum(speed, slow)))
-    changes = np.abs(steps).reshape(shape).sum(axis=-1)
+    changes = np.abs(np.diff(np.log(np.maximum(speed, slow))))
     # the grid is finer at both ends anyway, and as that of the motion
-    evenly = np.ones(shape[:2])
+    evenly = np.ones(lasts.shape)
     for part in (evenly, lasts, changes):
         part[:, [0, -1]] = 0.0
     evenly = _shares(evenly, np.zeros(()))
@@ -57,7 +54,7 @@ def closer_knots(curve: PathCurve, time: Array, speed: Array, count: int) -> Pat
     share += BY_TIME * _shares(lasts, evenly) + BY_SPEED * _shares(changes, evenly)
     # Interval i begins with the point that has the number ends[i]; as shares are not
     # below 0, each has one at least.
-    ends = np.zeros((len(time), intervals + 1), np.int64)
+    ends = np.zeros(time.shape, np.int64)
     placed = np.cumsum(1.0 + (count - intervals) * share, axis=-1)
     ends[:, 1:] = placed + 0.5
     ends[:, -1] = count
@@ -67,7 +64,7 @@ def closer_knots(curve: PathCurve, time: Array, speed: Array, count: int) -> Pat
     first = np.cumsum(begins, axis=-1)
     begin, end = ends[rows, first], ends[rows, first + 1]
     part = (np.arange(count) - begin) / (end - begin)
-    at = np.broadcast_to(curve.at, (*batch, intervals + 1)).reshape(ends.shape)
+    at = np.broadcast_to(curve.at, (*batch, knots)).reshape(ends.shape)
     begin, end = at[rows, first], at[rows, first + 1]
     s = np.concatenate([begin + part * (end - begin), at[:, -1:]], axis=-1)
     s = s.reshape(*batch, count + 1)

@@ -312,9 +312,7 @@ def newton_interval(  # noqa: PLR0915
         return x_b[k] * columns[n][0] + y_b[k] * columns[n][1] + c_b[k] * columns[n][2]
 
     pairs = (0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)
-    gradient = [
-        x_b[k] * G[0] + y_b[k] * G[1] + c_b[k] * G[2] for k in range(CONTROLS)
-    ]
+    gradient = [x_b[k] * G[0] + y_b[k] * G[1] + c_b[k] * G[2] for k in range(CONTROLS)]
     return IntervalSums([product(k, n) for k, n in pairs], [*gradient, total])
 
 

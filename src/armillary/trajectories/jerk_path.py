@@ -27,7 +27,7 @@ from armillary.trajectories.jerk_guess import (
     grid_points,
     guess_at,
     guess_on,
-    motion_at,
+    motion_at_knots,
 )
 from armillary.trajectories.jerk_knots import closer_knots
 from armillary.trajectories.jerk_spline import FAST
@@ -70,7 +70,7 @@ SHORTEST: Final = 1e-6
 COARSE_GAP: Final = 3e-3
 """The weight of logarithms of motions on a coarser grid, from which others begin."""
 
-LOCAL: Final = 5e-4
+LOCAL: Final = 1e-3
 """By how much motions may exceed limits of jerk between places before they are found
 again, in parts of the speed."""
 
@@ -164,11 +164,9 @@ def within_jerk(
     jerk = jerk * _useful_share(curve, acceleration, jerk, pushes)
     limited = velocity, acceleration, jerk, ends, pushes, np.ones(size[1])
     asked = _KernelQuestion(_padded(curve, size[0]), *limited, np.zeros(size[1]))
-    coarse, fewer = _coarse_motion(
-        curve, per_knot, size, asked, is_closer=is_closer
-    )
+    coarse, fewer = _coarse_motion(curve, per_knot, size, asked, is_closer=is_closer)
     if is_closer:
-        curve = closer_knots(curve, *motion_at(curve, coarse, fewer), total)
+        curve = closer_knots(curve, *motion_at_knots(coarse, knots), total)
         asked = asked._replace(curve=_padded(curve, size[0]))
     knots = curve.at.shape[-1]
     begun = _begun(curve, per_knot, size, coarse, fewer)

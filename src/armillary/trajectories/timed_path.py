@@ -227,7 +227,8 @@ class TimedPath:
         return arrays
 
     def _place(self, row: Any) -> tuple[int, ...]:
-        if type(row) is tuple and not (row or self.batch or self.reason):
+        kind: Any = type(row)
+        if kind is tuple and not (row or self.batch or self.reason):
             return ()  # most often
         try:
             place = tuple(map(operator.index, np.ravel(row).tolist()))
