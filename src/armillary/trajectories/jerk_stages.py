@@ -396,18 +396,18 @@ def _greatest_peak(peak: Vector, peak_here: Vector, jerk_here: Number) -> Vector
 def _greatest(samples: Sequence[Vector]) -> Number:
     """Return the greatest of some functions of time, sampled in equal steps.
 
-    The parabola through samples a, b and c, with s = (c - a) / 2 and t = a - 2 b + c,
-    exceeds b by s^2 / 2 |t| if it turns nearest to b, where |s| <= |t| / 2: by |s| / 4
-    at most.
+    Between samples parabolas exceed them by an eighth of second differences at most.
+    That is far more than they do where they do not turn, but bounds by slopes let a
+    motion exceed its limits by 0.3 %.
     """
     most: Number = 0.0
     for values in zip(*samples, strict=True):
-        above: list[Number] = [0.0]
-        for a, b, c in zip(values, values[1:], values[2:], strict=False):
-            slope, bend = absolute(c - a), absolute(a - 2.0 * b + c)
-            above.append(select(slope > bend, 0.0, 0.125 * slope))
-        for value, more in zip(values, [*above, 0.0], strict=True):
-            most = greater(most, absolute(value) + more)
+        bends = [
+            absolute(a - 2.0 * b + c)
+            for a, b, c in zip(values, values[1:], values[2:], strict=False)
+        ]
+        for value, bend in zip(values, [0.0, *bends, 0.0], strict=True):
+            most = greater(most, absolute(value) + 0.125 * bend)
     return most
 
 
