@@ -11,7 +11,13 @@ import pytest
 
 import armillary as arm
 from armillary.errors import ModelError, ShapeError
-from armillary.trajectories.curve import PathCurve
+from armillary.trajectories.curve import (
+    PathCurve,
+    hermite_coefficients,
+    natural_spline,
+)
+from armillary.trajectories.jerk_guess import coarser
+from armillary.trajectories.jerk_knots import closer_knots
 from armillary.trajectories.timed_path import PathReason, TimedPath
 from masses import with_links
 
@@ -157,6 +163,64 @@ def test_a_grid_of_many_waypoints_is_closer_at_bends(
     assert (even / fine).max() > 1.02
     alone = cell.time_path(paths[0], joints=names, **LIMITS)
     assert float(alone.duration) == pytest.approx(chosen[0], rel=1e-9)
+
+
+def test_knots_are_added_between_knots_but_not_at_ends():
+    curve = PathCurve(*random_curves(12))
+    time = np.cumsum(np.random.default_rng(2).random((2, 12)), axis=-1)
+    speed = 1.0 + np.random.default_rng(3).random((2, 12))
+    speed[0, 6] = 0.01
+    time[1], speed[1] = np.nan, np.nan  # where there is no motion
+    closer = closer_knots(curve, time, speed, 31)
+    assert closer.at.shape == (2, 32)
+    assert (np.diff(closer.at) > 0.0).all()
+    for row in range(2):
+        kept = np.isin(curve.at[row], closer.at[row])
+        assert kept.all()
+        at_ends = closer.at[row, [0, 1, -2, -1]]
+        assert at_ends == pytest.approx(curve.at[row, [0, 1, -2, -1]], abs=0.0)
+        counts, _ = np.histogram(closer.at[row, :-1], curve.at[row])
+        if row == 0:
+            assert counts[5:7].sum() > 0.3 * counts.sum()
+        else:
+            assert np.ptp(counts[1:-1]) <= 1
+    assert closer.knots == pytest.approx(curve.at_parameters(closer.at), rel=1e-14)
+
+
+def test_a_coarser_grid_has_the_same_intervals_at_both_ends():
+    for count in (2, 3, 4, 5, 12, 40):
+        curve = PathCurve(*random_curves(count))
+        fewer, each = coarser(curve, 1)
+        assert each == 1
+        assert (np.diff(fewer.at) > 0.0).all()
+        assert fewer.at[:, [0, 1, -2, -1]] == pytest.approx(
+            curve.at[:, [0, 1, -2, -1]], abs=0.0
+        )
+        assert fewer.at.shape[-1] <= max(4, 3 + count // 4)
+
+
+def random_curves(count: int) -> tuple[Array, Array]:
+    """Return parameters and knots of two natural splines."""
+    rng = np.random.default_rng(count)
+    at = np.cumsum(0.1 + rng.random((2, count)), axis=-1)
+    return at, natural_spline(at, rng.normal(size=(2, count, JOINTS)))
+
+
+def test_points_between_knots_are_those_of_polynomials():
+    at, knots = random_curves(7)
+    knots[..., 2, :] *= 1.3  # not a spline any more
+    curve = PathCurve(at, knots)
+    polynomials = hermite_coefficients(np.diff(at), knots)
+    part = np.array([0.0, 0.25, 0.9])
+    s = at[:, :-1, None] + part * np.diff(at)[..., None]
+    found = curve.at_parameters(s.reshape(2, -1)).reshape(2, 6, 3, 3, JOINTS)
+    for order in range(3):
+        for j in range(JOINTS):
+            for row, k in np.ndindex(2, 6):
+                law = np.polynomial.Polynomial(polynomials[row, k, :, j]).deriv(order)
+                scale = (at[row, k + 1] - at[row, k]) ** order
+                expected = law(part) / scale
+                assert found[row, k, :, order, j] == pytest.approx(expected, abs=1e-10)
 
 
 def test_it_tends_to_the_motion_without_limits_of_jerk(

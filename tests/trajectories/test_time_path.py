@@ -15,7 +15,7 @@ import armillary as arm
 from armillary.errors import ModelError, ShapeError, StateError
 from armillary.kernel.pipeline_reference import evaluate
 from armillary.kernel.tables import pack_all
-from armillary.trajectories import curve, kernels, pass_stages
+from armillary.trajectories import hermite, kernels, pass_stages
 from armillary.trajectories.curve import PathCurve, natural_spline
 from armillary.trajectories.timed_path import PathReason, TimedPath
 
@@ -247,7 +247,7 @@ def test_acceleration_limits_of_the_model_are_the_default():
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("knots", [2, 5, 12])
+@pytest.mark.parametrize("knots", [2, 5, 12, 100])
 def test_one_kernel_or_piece_by_piece(cell: arm.Cell, knots: int):
     """Curves that are given by their derivatives go another way."""
     paths = random_paths(np.random.default_rng(21), "random", 4, knots)
@@ -326,6 +326,13 @@ def test_rows_of_a_batch_are_single_paths(cell: arm.Cell):
         assert sampled.q == pytest.approx(alone.sampled(rate=100).q)
 
 
+def test_a_row_may_be_an_integer_of_numpy(cell: arm.Cell):
+    paths = random_paths(np.random.default_rng(4), "random", 3, 4)
+    timed = cell.time_path(paths, acceleration=5.0)
+    for row in np.flatnonzero(timed.success):
+        assert timed.motion(row).duration == timed.motion(int(row)).duration
+
+
 def test_one_path_with_many_limits(cell: arm.Cell):
     path = random_paths(np.random.default_rng(10), "random", 1, 4)[0]
     limits = np.array([[1.0], [2.0], [3.0]]) * np.ones(7)
@@ -385,7 +392,7 @@ def packed(pipeline: Any, tables: Any) -> Any:
     return pack_all(pipeline.tables, tables, pipeline.columns, np.dtype(np.float64))
 
 
-@pytest.mark.parametrize("knots", [2, 3, 4, 40])
+@pytest.mark.parametrize("knots", [2, 3, 4, 40, 150, 250])
 def test_the_spline_is_natural(cell: arm.Cell, knots: int):
     rng = np.random.default_rng(12)
     path = random_paths(rng, "random", 1, knots)[0]
@@ -398,6 +405,8 @@ def test_the_spline_is_natural(cell: arm.Cell, knots: int):
     for order in range(3):
         given = timed.curve.knots[:, order]
         assert given == pytest.approx(want(at, order), rel=1e-9, abs=1e-9)
+    smooth = cell.time_path(path, acceleration=5.0, jerk=1e4, at=at)
+    assert smooth.curve.knots == pytest.approx(timed.curve.knots, rel=1e-9, abs=1e-9)
     parts = rng.uniform(0.0, knots - 1, size=50)
     first = parts.astype(int)
     s = at[first] + (parts - first) * np.diff(at)[first]
@@ -412,7 +421,7 @@ def test_the_basis_is_that_of_hermite():
     (qa, ma, ca), (qb, mb, cb) = ends
     r = rng.uniform(size=20)
     for order in range(3):
-        H = curve.basis(r, order)
+        H = hermite.basis(r, order)
         got = H @ [qb - qa, ma, mb, ca, cb] + (qa if order == 0 else 0.0)
         want = poly.derivative(order)(r) if order else poly(r)
         assert got == pytest.approx(want)

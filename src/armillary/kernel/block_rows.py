@@ -39,13 +39,16 @@ def aligned(real: Type) -> int:
 
 
 def read_rows(
-    f: FunctionBuilder, real: Type, ports: Sequence[Port], columns: Mapping[str, Value]
+    f: FunctionBuilder,
+    real: Type,
+    ports: Mapping[str, Port],
+    columns: Mapping[str, Value],
 ) -> None:
-    """Turn the rows of the inputs into columns."""
+    """Turn the rows of inputs, by the names of parameters, into columns."""
     lanes = range(real.lanes)
-    for number, port in enumerate(ports):
+    for name, port in ports.items():
         for first, count in _parts(f, port.size):
-            source = f.element(f[f"in{number}"], real.scalar, first)
+            source = f.element(f[name], real.scalar, first)
             rows = [(source, lane * port.size) for lane in lanes]
             values = load_scattered_rows(real, rows, count, set(range(count)))
             target = f.element(columns[port.name], real, first)
@@ -85,16 +88,19 @@ def repeated_lanes(
 
 
 def write_rows(
-    f: FunctionBuilder, real: Type, ports: Sequence[Port], columns: Mapping[str, Value]
+    f: FunctionBuilder,
+    real: Type,
+    ports: Mapping[str, Port],
+    columns: Mapping[str, Value],
 ) -> None:
-    """Turn columns into the rows of the outputs."""
-    for number, port in enumerate(ports):
+    """Turn columns into the rows of outputs, by the names of parameters."""
+    for name, port in ports.items():
         for first, count in _parts(f, port.size):
             source = f.element(columns[port.name], real, first)
             values = [
                 f.load(real, source, k, align=aligned(real)) for k in range(count)
             ]
-            target = f.element(f[f"out{number}"], real.scalar, first)
+            target = f.element(f[name], real.scalar, first)
             for square in squares_of(count, real.lanes):
                 row = [values[k] for k in square]
                 store_square(target, port.size, square, row)

@@ -521,10 +521,12 @@ def each(
     active: Port | None = None,
     together: bool = False,
     near: NearRecords | None = None,
+    abreast: Sequence[Port] = (),
 ) -> Each:
     """Return stages that run for each record of a table; see `Each`."""
     name = active.name if active else ""
-    return Each(table.name, stages, within, name, together, near)
+    ports = tuple(port.name for port in abreast)
+    return Each(table.name, stages, within, name, together, near, ports)
 
 
 def when(condition: Port, *stages: Stage, together: bool = False) -> When:

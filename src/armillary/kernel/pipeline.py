@@ -175,6 +175,7 @@ def _parts(stages: Sequence[Stage]) -> Iterator[str]:
                 continue
             case Each():
                 names = stage.table, stage.within, stage.active, stage.together
+                names = (*names, stage.abreast)
                 yield f"each {names!r} {stage.near!r} ("
             case Abreast():
                 yield f"abreast {stage.table!r} {stage.chosen!r} {stage.packed} ("
@@ -259,6 +260,8 @@ class _Check:
                         self.number(stage.active, known, "the end of a region")
                     if stage.near:
                         self.near(stage, stage.near, known, fields)
+                    if stage.abreast:
+                        self.several_records(stage)
                 case Abreast():
                     inner = {**fields, **self.abreast(stage, known)}
                 case While() | When():
@@ -440,6 +443,22 @@ class _Check:
                         f"'{port.name}' is written for each record of "
                         f"'{stage.table}'; write entries of a column, by an index"
                     )
+
+    def several_records(self, each: Each) -> None:
+        """Refuse regions whose records cannot run in any order."""
+        kinds = {one.name: one.kind for one in self.pipeline.table(each.table).fields}
+        if any(kinds.get(name) != "index" for name in each.abreast):
+            raise self.fault(f"not all of {each.abreast} are indices of a record")
+        if each.within or each.active or each.together or each.near:
+            raise self.fault(f"some records of '{each.table}' cannot run abreast")
+        for stage in each.stages:
+            outputs = stage.outputs if isinstance(stage, Program) else ()
+            names = {port.name for port in outputs}
+            if not names or names - set(each.abreast):
+                raise self.fault(
+                    f"records of '{each.table}' that run abreast write entries of "
+                    f"{each.abreast}, in programs"
+                )
 
     def near(
         self,

@@ -37,6 +37,12 @@ from armillary.kernel.pipeline_columns import (
     written_elsewhere,
 )
 from armillary.kernel.record_code import fill_fields
+from armillary.kernel.several_records_code import (
+    SeveralRecords,
+    entries_together,
+    read_entries,
+    write_entries,
+)
 from armillary.kernel.stages import (
     Abreast,
     At,
@@ -76,10 +82,10 @@ def pipeline_code(
         pipeline, real, "block", dict.fromkeys(("scratch", "tables"), PTR)
     )
     code.dispatcher = dispatcher
-    read_rows(code.f, real, pipeline.inputs, code.columns)
+    code.read_rows()
     code.compare_rows()
     code.stages(pipeline.stages, None)
-    write_rows(code.f, real, pipeline.outputs, code.columns)
+    code.write_rows()
     code.f.ret(code.flags.get())
     return [*code.called_functions, code.f], code.scratch
 
@@ -146,6 +152,9 @@ class _PipelineCode:
         # Memory on the stack that is only loaded and stored at fixed places becomes
         # registers; other code can reach only what has an address.
         self.addressed = with_addresses(pipeline)
+        # With one lane for rows, records may be in lanes.
+        is_row = real.lanes == 1 and name == "block"
+        self.rooms = entries_together(pipeline) if is_row else {}
         self.columns = self.memories(pipeline.columns)
         # What stages of linear algebra work in, one after the other.
         shape_of = pipeline.shape_of
@@ -161,9 +170,36 @@ class _PipelineCode:
             given = {self.columns[x.name]: x.size for x in self.pipeline.inputs}
             self.repeated = repeated_lanes(self.f, self.real, given)
 
+    def read_rows(self) -> None:
+        """Turn the rows of the inputs into columns."""
+        f, columns = self.f, self.columns
+        inputs = {f"in{k}": port for k, port in enumerate(self.pipeline.inputs)}
+        for name, port in inputs.items():
+            if port.name in self.rooms:
+                room, column = self.rooms[port.name], columns[port.name]
+                read_entries(f, self.scalar, f[name], port, column, room)
+        rows = {n: x for n, x in inputs.items() if x.name not in self.rooms}
+        read_rows(f, self.real, rows, columns)
+
+    def write_rows(self) -> None:
+        """Turn columns into the rows of the outputs."""
+        f, columns = self.f, self.columns
+        outputs = {f"out{k}": port for k, port in enumerate(self.pipeline.outputs)}
+        for name, port in outputs.items():
+            if port.name in self.rooms:
+                room, column = self.rooms[port.name], columns[port.name]
+                write_entries(f, self.scalar, column, port, f[name], room)
+        rows = {n: x for n, x in outputs.items() if x.name not in self.rooms}
+        write_rows(f, self.real, rows, columns)
+
     def memories(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Value]:
         """Return memory for columns."""
-        sizes = {name: math.prod(shape) for name, shape in shapes.items()}
+        sizes = {
+            name: self.rooms[name] * math.prod(shape[1:])
+            if name in self.rooms
+            else math.prod(shape)
+            for name, shape in shapes.items()
+        }
         return {
             name: self.memory(
                 size, in_registers=size <= IN_REGISTERS and name not in self.addressed
@@ -278,6 +314,12 @@ class _PipelineCode:
             first, count = self.range(stage.within)
             end = first + count
         around = self.fields
+        if stage.abreast and self.rooms:
+            given = stage, table, (records, end), self.columns, self.rooms
+            flagged = SeveralRecords(f, self.scalar, *given).write()
+            if flagged is not None:
+                self.flag(flagged.differs(0).packed(), active)
+            return
         # Programs find fields by name, before columns. One record needs no loop.
         if table.is_single and not (stage.within or stage.active or stage.near):
             self.fields = around | {x.name: (x, layout, records) for x in table.fields}
@@ -504,9 +546,9 @@ class _PipelineCode:
             return
         field, layout, record = self.fields[name]
         if field.kind == "index":
-            base = self.entry(field, layout, record, size)
+            base, step = self.entry(field, layout, record, size)
             for k in range(size):
-                yield self.load(base, k)
+                yield self.load(base, k * step)
             return
         for k in range(size):
             number = layout.load(record, name, k)
@@ -514,11 +556,18 @@ class _PipelineCode:
                 number = number.to(self.scalar, "sitofp")
             yield number.splat(self.real.lanes)
 
-    def entry(self, field: Field, layout: Struct, record: Value, size: int) -> Value:
-        """Return where the entry of a column lies that an index points to."""
+    def entry(
+        self, field: Field, layout: Struct, record: Value, size: int
+    ) -> tuple[Value, int]:
+        """Return where the entry of a column lies that an index points to.
+
+        The second result is how far apart its numbers are.
+        """
         # Indices were checked when the table was packed.
         position = layout.load(record, field.name).to(I64, "zext")
-        return self.f.element(self.columns[field.of], self.real, position * size)
+        step = self.rooms.get(field.of, 1)
+        start = position if field.of in self.rooms else position * size
+        return self.f.element(self.columns[field.of], self.real, start), step
 
     def called(self, program: Program, active: Mask) -> Value:
         """Call a program; its outputs are copied, since it may read what it writes."""
@@ -551,12 +600,12 @@ class _PipelineCode:
         """
         if name not in self.fields:
             # The region around it puts back what lanes outside of its mask had.
-            target, active = self.columns[name], None
+            target, step, active = self.columns[name], 1, None
         else:
-            target = self.entry(*self.fields[name], len(values))
+            target, step = self.entry(*self.fields[name], len(values))
         for k, value in enumerate(values):
             if active is None or self.real.lanes == 1:
-                self.store(value, target, k)
+                self.store(value, target, k * step)
             else:
                 self.store(active.select(value, self.load(target, k)), target, k)
 
@@ -566,7 +615,9 @@ class _PipelineCode:
             return self.columns[name]
         field, layout, record = self.fields[name]
         if field.kind == "index":
-            return self.entry(field, layout, record, size)
+            start, step = self.entry(field, layout, record, size)
+            if step == 1 or size == 1:
+                return start
         shared = self.memory(size)
         for k, value in enumerate(self.values(name, size)):
             self.store(value, shared, k)

@@ -42,6 +42,7 @@ from armillary.kernel.stages import (
     Stage,
     Subdivide,
     While,
+    abreast_in,
     calls_in,
 )
 from armillary.kernel.tables import Table, pack_all, taken
@@ -347,6 +348,12 @@ def check_packed(
     """
     for table in pipeline.tables:
         table.check_count(len(packed[table.name]))
+    for table, name in abreast_in(pipeline.stages):
+        if (np.diff(packed[table][name].astype(np.int64)) != 1).any():
+            raise KernelError(
+                f"Records of '{table}' run abreast, but '{name}' of a record is not "
+                "one more than that of the record before."
+            )
     codes = [
         (name, records[name])
         for records in packed.values()

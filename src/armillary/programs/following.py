@@ -25,7 +25,7 @@ import numpy.typing as npt
 from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.programs.ending import Impossible, RunReason
 from armillary.programs.tracks import JointValues
-from armillary.trajectories.curve import basis
+from armillary.trajectories.hermite import basis
 from armillary.trajectories.motion import Motion
 
 __all__ = ["FollowedWay", "Mover", "meet", "rests", "stop_at"]

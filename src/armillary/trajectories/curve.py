@@ -18,11 +18,15 @@ from typing import Final, final
 import numpy as np
 import numpy.typing as npt
 
+from armillary.trajectories.hermite import (
+    BASIS,
+    BASIS_ROWS,
+    basis,
+    between_knots,
+)
+
 __all__ = [
-    "BASIS",
-    "BASIS_ROWS",
     "PathCurve",
-    "basis",
     "cubic_coefficients",
     "hermite_coefficients",
     "natural_spline",
@@ -30,36 +34,8 @@ __all__ = [
 
 Array = npt.NDArray[np.float64]
 
-BASIS: Final = np.array(
-    [  # of r^0, r^1, ..., r^5
-        [0.0, 0.0, 0.0, 10.0, -15.0, 6.0],
-        [0.0, 1.0, 0.0, -6.0, 8.0, -3.0],
-        [0.0, 0.0, 0.0, -4.0, 7.0, -3.0],
-        [0.0, 0.0, 0.5, -1.5, 1.5, -0.5],
-        [0.0, 0.0, 0.0, 0.5, -1.0, 0.5],
-    ]
-)
-"""Coefficients of H0 to H4, shape (5, 6)."""
-
 TOGETHER: Final = 16
 """Rows of a batch that are computed at once, so that they fit into the cache."""
-
-BASIS_ROWS: Final = len(BASIS)
-"""How many polynomials there are, H0 to H4."""
-
-
-def basis(r: Array, order: int) -> Array:
-    """Return derivatives of H0 to H4 by r: shape (...) to (..., 5).
-
-    Args:
-        r: Parts of the way between two knots.
-        order: Of the derivative, 0 to 3.
-    """
-    powers = np.arange(6 - order)
-    factors = np.ones(len(powers))
-    for k in range(order):
-        factors *= powers + order - k
-    return (r[..., None] ** powers * factors) @ BASIS[:, order:].T
 
 
 def hermite_coefficients(h: Array, knots: Array) -> Array:
@@ -189,19 +165,8 @@ def _at_parameters(at: Array, knots: Array, s: Array) -> Array:
         first[k] = own[1:-1].searchsorted(row, side="right") + k * count
     begin, end = (at.ravel()[first + k] for k in (0, 1))
     a, b = (knots[first + k] for k in (0, 1))
-    h = (end - begin)[..., None]
-    r = (s - begin) / (end - begin)
-    parts = [b[..., 0, :] - a[..., 0, :], h * a[..., 1, :], h * b[..., 1, :]]
-    parts += [h * h * a[..., 2, :], h * h * b[..., 2, :]]
-    found = np.empty((*s.shape, 3, knots.shape[-1]))
-    for order in range(3):
-        shares = basis(r, order)
-        total = shares[..., 0, None] * parts[0]
-        for k in range(1, BASIS_ROWS):
-            total += shares[..., k, None] * parts[k]
-        found[..., order, :] = total / h**order
-    found[..., 0, :] += a[..., 0, :]
-    return found
+    h = end - begin
+    return between_knots(knots.shape[-1])(a, b, h, (s - begin) / h)
 
 
 def natural_spline(at: Array, positions: Array) -> Array:

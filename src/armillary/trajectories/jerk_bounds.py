@@ -12,8 +12,9 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from armillary.trajectories.curve import PathCurve, basis
+from armillary.trajectories.curve import PathCurve
 from armillary.trajectories.further_limits import FurtherLimits
+from armillary.trajectories.hermite import basis
 from armillary.trajectories.jerk_spline import FAST
 from armillary.trajectories.torques import PathTorques
 

@@ -74,11 +74,17 @@ class JerkColumns(PathColumns):
     )
     tighter = Column("what jerks in each interval count as times as great", "i")
     guess = Column("control points of x near those that are looked for, or 0", "i")
-    ceilings = Column("about the greatest x of an interval by all limits", "i")
     steepest = Column("the least J / |q'| so far")
+    steeps = Column("the least J / |q'| of each interval", "i")
+    rises = Column("x^(3/4): about the greatest by all limits, then an envelope", "i")
     control = Column("control points of x", "c")
     change = Column("their change in an iteration", "c")
     factors = Column("l1, l2 and z of the elimination", "i", 3)
+    hessians = Column("what H of its control points has of each interval", "i", 6)
+    gradients = Column("the same of the gradient, then of the duration", "i", 4)
+    taken = Column("the greatest share of a slack that a change takes, each", "i")
+    ratios = Column("what each interval has of `ratio`", "i", 3)
+    peaks = Column("greatest rate squared and acceleration in parts of limits", "i", 2)
 
     # The results.
     grid = Column("the parameter s at each point of the grid", "p")
@@ -125,7 +131,7 @@ class JerkColumns(PathColumns):
         entry(lengths, 1),
         entry(lengths, 2),
     )
-    deriv, cap, ceiling = entry(derivs), entry(caps), entry(ceilings)
+    deriv, cap = entry(derivs), entry(caps)
     bound = entry(bounds)
     b0, b1, b2 = entry(control), entry(control, 1), entry(control, 2)
     d0, d1, d2 = entry(change), entry(change, 1), entry(change, 2)
@@ -135,26 +141,29 @@ class JerkColumns(PathColumns):
     slope_here, slope_next = entry(slopes), entry(slopes, 1)
     span_here, jerk_here, factor_here = entry(spans), entry(jerks), entry(tighter)
     guess_here = entry(guess)
+    steep_here, rise_here, ratio_here = entry(steeps), entry(rises), entry(ratios)
+    hess_here, grad_here = entry(hessians), entry(gradients)
+    taken_here, peak_here = entry(taken), entry(peaks)
     INTERVALS = Steps(
         "intervals",
         *(from_knot, to_knot, s_from, s_to, graded_from, graded_to),
         *(base_from, scale_from, base_to, scale_to, is_first, is_second, is_last),
-        *(h_before, h_here, h_after, deriv, cap, ceiling, b0, b1, b2, d0, d1, d2),
+        *(h_before, h_here, h_after, deriv, cap, b0, b1, b2, d0, d1, d2),
         *(factor, grid_here, grid_next, square_here, square_next),
         *(slope_here, slope_next, span_here, jerk_here, factor_here, guess_here),
+        *(steep_here, rise_here, ratio_here, hess_here, grad_here),
+        *(taken_here, peak_here),
     )
 
     BOUNDED = INTERVALS.and_fields(bound)
 
     # The same, the last one first.
-    back_factor, back_ceiling = entry(factors), entry(ceilings)
+    back_factor, back_rise = entry(factors), entry(rises)
     back0, back1, back2 = entry(change), entry(change, 1), entry(change, 2)
     back_h, back_h_after = entry(lengths, 1), entry(lengths, 2)
-    back_b1, back_b2 = entry(control, 1), entry(control, 2)
     BACKWARDS = Steps(
         "intervals_back",
-        *(back_factor, back_ceiling, back0, back1, back2),
-        *(back_h, back_h_after, back_b1, back_b2),
+        *(back_factor, back_rise, back0, back1, back2, back_h, back_h_after),
     )
 
     # Both ends.
@@ -177,11 +186,12 @@ class JerkColumns(PathColumns):
     h_zero, h_first = entry(lengths, of="first"), entry(lengths, 1, of="first")
     h_end, h_last = entry(lengths, 1, of="last_h"), entry(lengths, of="last_h")
     count = Column("how many intervals there are")
+    gap = Column("mu in parts of the duration over the intervals")
     BOTH_ENDS = Steps(
         "both_ends",
         *(knot_first, knot_last),
         *(s_first, s_second, s_last, s_before, parts),
         *(b_first, b_second, b_last, b_before, d_first, d_second, d_last, d_before),
-        *(h_zero, h_first, h_end, h_last, guess_first, count),
+        *(h_zero, h_first, h_end, h_last, guess_first, count, gap),
         is_single=True,
     )

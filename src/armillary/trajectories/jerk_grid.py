@@ -17,7 +17,7 @@ from armillary.trace.functions import (
     select,
     sqrt,
 )
-from armillary.trajectories.curve import BASIS
+from armillary.trajectories.hermite import BASIS
 from armillary.trajectories.jerk_columns import GRADED, RATES
 from armillary.trajectories.jerk_spline import (
     FAST,
@@ -35,11 +35,14 @@ __all__ = [
     "choose_guess",
     "chosen_point",
     "end_ratio",
+    "envelope_point",
     "fall_envelope",
     "grade",
     "greatest_ratio",
     "grid_interval",
     "guessed_point",
+    "interval_ratio",
+    "least_steep",
     "lower_all",
     "lowered_point",
     "no_ratio",
@@ -192,17 +195,16 @@ class IntervalMade(NamedTuple):
     h_here: Number
     deriv: Matrix
     cap: Vector
-    ceiling: Number
+    rise_here: Number
     grid_here: Number
     grid_next: Number
-    steepest: Number
+    steep_here: Number
 
 
 def grid_interval(
     knots: BetweenKnots,
     limits: GridLimits,
     factor_here: Number,
-    steepest: Number,
     bound: Matrix = (),
 ) -> IntervalMade:
     """Return what limits at places of an interval are made of.
@@ -230,6 +232,7 @@ def grid_interval(
     over = [factor_here / j for j in jerk]
     places: list[list[list[Number]]] = []
     ceiling: Number = FAST
+    steepest: Number = FAST
     sharpest: Number = TINY
     for tau in PLACE:
         r = r0 + tau * (r1 - r0)
@@ -268,11 +271,16 @@ def grid_interval(
         (r1 - r0) * h,
         places,
         caps,
-        ceiling,
+        power(ceiling, 0.75),
         s_from + r0 * h,
         s_from + r1 * h,
         steepest,
     )
+
+
+def least_steep(steepest: Number, steep_here: Number) -> Number:
+    """Return the least J / |q'| as far as here."""
+    return minimum(steepest, steep_here)
 
 
 # A first iterate
@@ -313,12 +321,12 @@ def begin_envelope(
 
 
 def rise_envelope(
-    h_before: Number, h_here: Number, ceiling: Number, envelope: Vector
+    h_before: Number, h_here: Number, rise_here: Number, envelope: Vector
 ) -> tuple[Number, Vector]:
-    """Return a control point that rises from the one before no faster than may be."""
+    """Return x^(3/4), which rises from the one before no faster than may be."""
     y, rise = envelope
-    y = minimum(y + rise * 0.5 * (h_before + h_here), power(ceiling, 0.75))
-    return power(y, 4.0 / 3.0), (y, rise)
+    y = minimum(y + rise * 0.5 * (h_before + h_here), rise_here)
+    return y, (y, rise)
 
 
 def turn_envelope(
@@ -330,12 +338,15 @@ def turn_envelope(
 
 
 def fall_envelope(
-    back_h: Number, back_h_after: Number, back_b1: Number, envelope: Vector
+    back_h: Number, back_h_after: Number, back_rise: Number, envelope: Vector
 ) -> tuple[Number, Vector]:
     """Return the same towards the end."""
-    y, rise = envelope
-    y = minimum(y + rise * 0.5 * (back_h + back_h_after), power(back_b1, 0.75))
-    return power(y, 4.0 / 3.0), (y, rise)
+    return rise_envelope(back_h, back_h_after, back_rise, envelope)
+
+
+def envelope_point(rise_here: Number) -> Number:
+    """Return a control point of the envelope."""
+    return power(rise_here, 4.0 / 3.0)
 
 
 class Settled(NamedTuple):
@@ -383,9 +394,11 @@ def no_ratio(start: Number) -> Vector:
     return [0.0 * start] * 3
 
 
-def greatest_ratio(interval: GridInterval, ratio: Vector, bound: Matrix = ()) -> Vector:
-    """Return the greatest parts of limits and the duration, as far as here."""
-    straight, of_jerk, lasts = ratio
+def interval_ratio(interval: GridInterval, bound: Matrix = ()) -> Vector:
+    """Return the greatest parts of limits, and the duration, of an interval."""
+    straight: Number = 0.0
+    of_jerk: Number = 0.0
+    lasts: Number = 0.0
     _, h_here, *_, deriv, cap, scales = interval
     begin = interval.start()
     for k, (tau, rows) in enumerate(zip(PLACE, deriv, strict=True)):
@@ -406,6 +419,16 @@ def greatest_ratio(interval: GridInterval, ratio: Vector, bound: Matrix = ()) ->
             room = select(moving > 0.0, 1.0 + m, m - 1.0)
             straight = maximum(straight, moving / room)
     return straight, of_jerk, lasts
+
+
+def greatest_ratio(ratio: Vector, ratio_here: Vector) -> Vector:
+    """Return the greatest parts of limits and the duration, as far as here."""
+    straight, of_jerk, lasts = ratio
+    return (
+        maximum(straight, ratio_here[0]),
+        maximum(of_jerk, ratio_here[1]),
+        lasts + ratio_here[2],
+    )
 
 
 def end_ratio(b_first: Number, b_last: Number, ends: GridEnds, ratio: Vector) -> Vector:

@@ -16,7 +16,7 @@ from armillary.trajectories.curve import PathCurve
 from armillary.trajectories.jerk_columns import GRADED
 from armillary.trajectories.jerk_spline import FAST
 
-__all__ = ["coarser", "grid_points", "guess_at", "guess_on"]
+__all__ = ["coarser", "grid_points", "guess_at", "guess_on", "motion_at_knots"]
 
 Array = npt.NDArray[np.float64]
 
@@ -34,7 +34,9 @@ def coarser(curve: PathCurve, per_knot: int) -> tuple[PathCurve, int]:
     if per_knot > 1:
         return curve, max(1, per_knot // COARSER)
     knots = curve.at.shape[-1]
-    kept = np.array([*range(0, knots - 1, COARSER), knots - 1])
+    # The intervals at both ends stay: a motion on a grid that is another one there
+    # exceeds limits many times.
+    kept = sorted({0, *range(1, knots - 2, COARSER), max(knots - 2, 0), knots - 1})
     fewer = PathCurve(curve.at[..., kept], curve.knots[..., kept, :, :])
     return fewer, per_knot
 
@@ -86,7 +88,7 @@ def guess_on(points: Array, found: Sequence[Array], count: int) -> Array:
     """
     grid, squares, slopes, _, special, *_, fault = found
     shape = *fault.shape, points.shape[-1]
-    rows = [
+    s, own, x, y = (
         each.reshape(-1, each.shape[-1])
         for each in (
             np.broadcast_to(points, shape),
@@ -94,8 +96,7 @@ def guess_on(points: Array, found: Sequence[Array], count: int) -> Array:
             squares[..., : count + 1],
             slopes[..., : count + 1],
         )
-    ]
-    s, own, x, y = rows
+    )
     a, b = s[:, :-1], s[:, 1:]
     middle = 0.5 * (a + b)
     piece = np.zeros(middle.shape, np.int64)
@@ -103,9 +104,8 @@ def guess_on(points: Array, found: Sequence[Array], count: int) -> Array:
         piece[k] = knots[1:-1].searchsorted(here, side="right")
     with np.errstate(all="ignore"):
         c = np.diff(y) / np.diff(own)
-        own_a, x_a, y_a, c_a = (
-            np.take_along_axis(each, piece, axis=-1) for each in (own, x, y, c)
-        )
+        rows = np.arange(len(piece))[:, None]
+        own_a, x_a, y_a, c_a = (each[rows, piece] for each in (own, x, y, c))
         to_middle = middle - own_a
         exact = x_a + y_a * to_middle
         polar = exact + 0.5 * c_a * (a - own_a) * (b - own_a)
@@ -123,6 +123,32 @@ def guess_on(points: Array, found: Sequence[Array], count: int) -> Array:
     sound = sound.all(axis=-1, keepdims=True) & (fault.reshape(-1, 1) == 0.0)
     sound &= (special > 0.0).all(axis=-1).reshape(-1, 1)
     return np.where(sound, guess, 0.0).reshape(*shape[:-1], shape[-1] - 1)
+
+
+def motion_at_knots(found: Sequence[Array], knots: int) -> tuple[Array, Array]:
+    """Return times and path speeds at knots, shape (..., k) each.
+
+    Args:
+        found: What the kernel returns, of one interval between two knots.
+        knots: How many they are.
+
+    Returns:
+        NaN or infinity where there is no motion.
+    """
+    _, squares, _, spans, special, *_, fault = found
+    count = knots - 1 + 2 * GRADED - 2
+    time, speed = (np.zeros((*fault.shape, count + 3)) for _ in range(2))
+    steps = np.empty((*fault.shape, count + 2))
+    with np.errstate(all="ignore"):
+        speed[..., 1:-1] = np.sqrt(squares[..., : count + 1])
+        steps[..., 1:-1] = spans[..., :count]
+        # s = j t^3 / 6 at ends at rest, which takes 3 s / s'
+        steps[..., 0] = 3.0 * special[..., 0] / speed[..., 1]
+        steps[..., -1] = 3.0 * special[..., 1] / speed[..., -2]
+        np.cumsum(steps, axis=-1, out=time[..., 1:])
+    # the first and the last interval between knots have more points
+    at_knots = [0, *range(GRADED + 1, GRADED + knots - 1), count + 2]
+    return time[..., at_knots], speed[..., at_knots]
 
 
 def guess_at(found: Sequence[Array], count: int) -> Array:

@@ -1,7 +1,7 @@
 """Where the grid of a path within limits of jerk has its points.
 
-Some are added between knots, where a motion without limits of jerk takes long, or
-changes its speed by a large factor: at sharp bends.
+Some are added between knots, where a motion on a coarser grid takes long, or changes
+its speed by a large factor: at sharp bends.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.trajectories.curve import PathCurve
+from armillary.trajectories.jerk_spline import TINY
 
 __all__ = ["closer_knots"]
 
 Array = npt.NDArray[np.float64]
 
-EVENLY, BY_TIME, BY_SPEED = 0.1, 0.2, 0.7
+EVENLY, BY_TIME, BY_SPEED = 0.1, 0.4, 0.5
 """Shares of points that are added evenly, by the time and by the logarithm of speed."""
 
 LEAST_SPEED: Final = 0.02
@@ -29,41 +30,49 @@ def closer_knots(curve: PathCurve, time: Array, speed: Array, count: int) -> Pat
 
     Args:
         curve: The curves.
-        time: When a motion along each passes points that divide the intervals between
-            knots evenly, shape (..., g) [s]; NaN where no motion was
-            found.
+        time: When a motion along each passes its knots, shape (..., k) [s]; NaN where
+            no motion was found.
         speed: Its path speed there.
         count: How many intervals the result has.
     """
-    intervals = curve.at.shape[-1] - 1
-    per_knot = (time.shape[-1] - 1) // intervals
-    shape = *time.shape[:-1], intervals, per_knot
-    lasts = np.nan_to_num(np.diff(time)).reshape(shape).sum(axis=-1)
-    fastest = np.nan_to_num(speed).max(axis=-1, keepdims=True)
-    slow = LEAST_SPEED * np.where(fastest > 0.0, fastest, 1.0)
-    steps = np.diff(np.log(np.maximum(np.nan_to_num(speed), slow)))
-    changes = np.abs(steps).reshape(shape).sum(axis=-1)
-    # the grid is finer at both ends anyway
-    changes[..., [0, -1]] = 0.0
-    share = EVENLY / intervals + BY_TIME * _shares(lasts) + BY_SPEED * _shares(changes)
-    # Interval i begins with the point that has the number ends[i]; as shares are above
-    # 0, each has one at least.
-    ends = np.zeros((*share.shape[:-1], intervals + 1), np.int64)
+    *batch, knots = time.shape
+    intervals = knots - 1
+    time, speed = time.reshape(-1, knots), speed.reshape(-1, knots)
+    is_found = np.isfinite(time).all(axis=-1, keepdims=True)
+    is_found &= np.isfinite(speed).all(axis=-1, keepdims=True)
+    if not is_found.all():
+        time, speed = np.where(is_found, time, 0.0), np.where(is_found, speed, 1.0)
+    lasts = np.diff(time)
+    slow = LEAST_SPEED * np.maximum(speed.max(axis=-1, keepdims=True), TINY)
+    changes = np.abs(np.diff(np.log(np.maximum(speed, slow))))
+    # the grid is finer at both ends anyway, and as that of the motion
+    evenly = np.ones(lasts.shape)
+    for part in (evenly, lasts, changes):
+        part[:, [0, -1]] = 0.0
+    evenly = _shares(evenly, np.zeros(()))
+    share = EVENLY * evenly
+    share += BY_TIME * _shares(lasts, evenly) + BY_SPEED * _shares(changes, evenly)
+    # Interval i begins with the point that has the number ends[i]; as shares are not
+    # below 0, each has one at least.
+    ends = np.zeros(time.shape, np.int64)
     placed = np.cumsum(1.0 + (count - intervals) * share, axis=-1)
-    ends[..., 1:] = np.floor(placed + 0.5)
-    ends[..., -1] = count
-    number = np.arange(count)
-    first = (number[:, None] >= ends[..., None, 1:-1]).sum(axis=-1)
-    begin = np.take_along_axis(ends, first, axis=-1)
-    part = (number - begin) / (np.take_along_axis(ends, first + 1, axis=-1) - begin)
-    at = np.broadcast_to(curve.at, ends.shape)
-    begin, end = (np.take_along_axis(at, first + k, axis=-1) for k in (0, 1))
-    s = np.concatenate([begin + part * (end - begin), at[..., -1:]], axis=-1)
+    ends[:, 1:] = placed + 0.5
+    ends[:, -1] = count
+    begins = np.zeros((len(time), count), np.int64)
+    rows = np.arange(len(time))[:, None]
+    begins[rows, ends[:, 1:-1]] = 1
+    first = np.cumsum(begins, axis=-1)
+    begin, end = ends[rows, first], ends[rows, first + 1]
+    part = (np.arange(count) - begin) / (end - begin)
+    at = np.broadcast_to(curve.at, (*batch, knots)).reshape(ends.shape)
+    begin, end = at[rows, first], at[rows, first + 1]
+    s = np.concatenate([begin + part * (end - begin), at[:, -1:]], axis=-1)
+    s = s.reshape(*batch, count + 1)
     return PathCurve(s, curve.at_parameters(s))
 
 
-def _shares(parts: Array) -> Array:
-    """Return parts of their sum, shape (..., k); equal ones if that is 0."""
+def _shares(parts: Array, otherwise: Array) -> Array:
+    """Return parts of their sum, shape (..., k); others if that is 0."""
     total = parts.sum(axis=-1, keepdims=True)
     safe = np.where(total > 0.0, total, 1.0)
-    return np.asarray(np.where(total > 0.0, parts / safe, 1.0 / parts.shape[-1]))
+    return np.asarray(np.where(total > 0.0, parts / safe, otherwise))

@@ -17,6 +17,7 @@ from armillary.trajectories.jerk_spline import (
     GridEnds,
     GridInterval,
     bound_rows,
+    greater,
     spline_at,
     spline_start,
 )
@@ -24,6 +25,7 @@ from armillary.trajectories.jerk_spline import (
 __all__ = [
     "back_substituted",
     "close_sums",
+    "eliminate_point",
     "end_share",
     "greatest_share",
     "move_ends",
@@ -31,20 +33,21 @@ __all__ = [
     "newton_interval",
     "open_sums",
     "renewed_limits",
+    "share_taken",
     "step_length",
 ]
 
-GAP: Final = 4e-4
-"""The weight of logarithms: mu is this part of the duration, over the intervals."""
-
 ENOUGH: Final = 40.0
 """Iterations end where Newton's decrement, squared, is less: the next one wins mu times
-that, which is far below GAP."""
+that, which is far below the gap."""
 
 KEPT: Final = 0.95
 """The greatest share of a slack that a step takes."""
 
-TOGETHER: Final = 7
+CONTROLS: Final = 3
+"""Control points that matter in an interval."""
+
+TOGETHER: Final = 16
 """How many numbers are inverted by one division."""
 
 TIGHTER: Final = 0.75
@@ -136,11 +139,12 @@ def open_sums(
     relaxing: Number,
     lasts: Number,
     count: Number,
+    gap: Number,
 ) -> Opened:
     """Return the sums before the grid: of the end at the start."""
     gradient, curvature = _end_terms(b_first, ends.rows()[0], relax)
     # first of all within limits: then what is farthest from them is looked for
-    over = count / (GAP * lasts) * select(relaxing > 0.0, RELAXED_WEIGHT, 1.0)
+    over = count / (gap * lasts) * select(relaxing > 0.0, RELAXED_WEIGHT, 1.0)
     root = 1.0 / sqrt(b_first)
     value, slope, bend = _of_duration(root, root * root, 3.0 * ends.special[0], over)
     zeros = [0.0] * 5
@@ -148,32 +152,24 @@ def open_sums(
     return Opened(NewtonSums([curvature + bend, *zeros], grad, 0.0, value), over)
 
 
-class PointEliminated(NamedTuple):
-    """Sums, with one more control point eliminated."""
+class IntervalSums(NamedTuple):
+    """What an interval adds to Newton's equations of its three control points."""
 
-    factor: Vector
-    sums: NewtonSums
+    hess_here: Vector
+    grad_here: Vector
 
 
-def newton_interval(  # noqa: PLR0913, PLR0915, PLR0917
-    interval: GridInterval,
-    is_first: Number,
-    is_second: Number,
-    moving: Vector,
-    folds: Vector,
-    relax: Number,
-    weight: Number,
-    sums: NewtonSums,
-    bound: Matrix = (),
-) -> PointEliminated:
-    """Add an interval to Newton's equations, and eliminate its first control point.
+def newton_interval(  # noqa: PLR0915
+    interval: GridInterval, relax: Number, weight: Number, bound: Matrix = ()
+) -> IntervalSums:
+    """Return what an interval adds to Newton's equations, and how long it takes.
 
     Sums are in x, y and c at a place, then in those at the start of the interval, then
     in its three control points.
     """
     h_before, h_here, h_after, *_, deriv, cap, scales = interval
     begin = interval.start()
-    hess, grad, decrement, total = sums
+    total: Number = 0.0
     # g and H in (x0, y0, c)
     G: list[Number] = [0.0, 0.0, 0.0]
     S: list[Number] = [0.0] * 6  # xx, xy, xc, yy, yc, cc
@@ -232,17 +228,23 @@ def newton_interval(  # noqa: PLR0913, PLR0915, PLR0917
         )
         xy, xc = square * xy + cross * ey, square * xc + cross * ec
         yy, yc, cc = square * yy, square * yc, square * cc
+        # of r = A x + B y - m with A = 2/3 scale v tight and B = scale half tight
+        sums = [0.0] * 5
         for (_, v, half), r, p, scale in zip(
             rows[: len(r_here)], r_here, inverses[len(rows) :], scales[0], strict=False
         ):
-            u = 2.0 * p * scale * tight
-            g = u * r
-            curved = (u * scale * tight) + g * g
-            b = 2.0 / 3.0 * v
-            gx, gy = gx + g * b, gy + g * half
-            cb = curved * b
-            xx, xy = xx + cb * b, xy + cb * half
-            yy = yy + curved * half * half
+            rp = r * p
+            g = rp * scale
+            curved = (0.5 * p + rp * rp) * (scale * scale)
+            cv, ch = curved * v, curved * half
+            new = g * v, g * half, cv * v, cv * half, ch * half
+            sums = [held + more for held, more in zip(sums, new, strict=True)]
+        if r_here:
+            of_x = 2.0 / 3.0 * tight
+            gx, gy = gx + 2.0 * of_x * sums[0], gy + 2.0 * tight * sums[1]
+            xx = xx + 4.0 * of_x * of_x * sums[2]
+            xy = xy + 4.0 * of_x * tight * sums[3]
+            yy = yy + 4.0 * tight * tight * sums[4]
         first = len(slacks) - len(bent)
         for (a, b, _), r, p in zip(bent, of_bounds, inverses[first:], strict=True):
             u = 2.0 * p
@@ -269,15 +271,27 @@ def newton_interval(  # noqa: PLR0913, PLR0915, PLR0917
         1.0 - spline_at(begin, h_here, k / RATES)[0] * limit
         for k, limit in enumerate(limits)
     ]
+    # sums of g and of g^2 times powers of the part of the interval
+    first_moments: list[Number] = [0.0] * 3
+    moments: list[Number] = [0.0] * 5
     for k, (limit, p) in enumerate(zip(limits, _inverses(slacks), strict=True)):
-        t = k / RATES * h_here
-        q = 0.5 * t * t
         g = limit * p
         curved = g * g
-        G[0], G[1], G[2] = G[0] + g, G[1] + t * g, G[2] + q * g
-        S[0], S[1], S[2] = S[0] + curved, S[1] + t * curved, S[2] + q * curved
-        S[3] = S[3] + t * t * curved
-        S[4], S[5] = S[4] + t * q * curved, S[5] + q * q * curved
+        for j in range(5 if k else 1):
+            part = (k / RATES) ** j
+            moments[j] = moments[j] + part * curved
+            if j < len(first_moments):
+                first_moments[j] = first_moments[j] + part * g
+    h2 = h_here * h_here
+    G[0] = G[0] + first_moments[0]
+    G[1] = G[1] + h_here * first_moments[1]
+    G[2] = G[2] + 0.5 * h2 * first_moments[2]
+    S[0] = S[0] + moments[0]
+    S[1] = S[1] + h_here * moments[1]
+    S[2] = S[2] + 0.5 * h2 * moments[2]
+    S[3] = S[3] + h2 * moments[2]
+    S[4] = S[4] + 0.5 * h2 * h_here * moments[3]
+    S[5] = S[5] + 0.25 * h2 * h2 * moments[4]
     # x0 = u b0 + v b1, y0 = 2 before (b1 - b0), c = (y1 - y0) / h
     before, after = 1.0 / (h_before + h_here), 1.0 / (h_here + h_after)
     over_h = 1.0 / h_here
@@ -291,22 +305,41 @@ def newton_interval(  # noqa: PLR0913, PLR0915, PLR0917
     M = ((S[0], S[1], S[2]), (S[1], S[3], S[4]), (S[2], S[4], S[5]))
     columns = [
         [row[0] * x_b[k] + row[1] * y_b[k] + row[2] * c_b[k] for row in M]
-        for k in range(3)
+        for k in range(CONTROLS)
     ]
 
     def product(k: int, n: int) -> Number:
         return x_b[k] * columns[n][0] + y_b[k] * columns[n][1] + c_b[k] * columns[n][2]
 
+    pairs = (0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)
+    gradient = [x_b[k] * G[0] + y_b[k] * G[1] + c_b[k] * G[2] for k in range(CONTROLS)]
+    return IntervalSums([product(k, n) for k, n in pairs], [*gradient, total])
+
+
+class PointEliminated(NamedTuple):
+    """Sums, with one more control point eliminated."""
+
+    factor: Vector
+    sums: NewtonSums
+
+
+def eliminate_point(
+    added: IntervalSums,
+    is_first: Number,
+    is_second: Number,
+    moving: Vector,
+    folds: Vector,
+    sums: NewtonSums,
+) -> PointEliminated:
+    """Add an interval to Newton's equations, and eliminate its first control point."""
+    hess, grad, decrement, total = sums
     h00, h01, h02, h11, h12, h22 = (
-        held + product(k, n)
-        for held, (k, n) in zip(
-            hess, ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)), strict=True
-        )
+        held + more for held, more in zip(hess, added.hess_here, strict=True)
     )
     g0, g1, g2 = (
-        held + x_b[k] * G[0] + y_b[k] * G[1] + c_b[k] * G[2]
-        for k, held in enumerate(grad)
+        held + more for held, more in zip(grad, added.grad_here[:CONTROLS], strict=True)
     )
+    total = total + added.grad_here[CONTROLS]
     # An end at rest: b0 = fold b1. In motion b0 and b1 are given.
     opens, is_given = is_first > 0.5, moving[0] > 0.5
     fold = folds[0]
@@ -400,7 +433,8 @@ def _taken(v: Number, dv: Number, shrink: Number, p: Number) -> Number:
     shrink: What both limits fall by, in parts of them.
     p: 1 / (1 - v^2).
     """
-    return maximum((dv + shrink) * (1.0 + v), (shrink - dv) * (1.0 - v)) * p
+    # the greater of (dv + shrink) (1 + v) and (shrink - dv) (1 - v), times p
+    return (shrink + dv * v + absolute(dv + shrink * v)) * p
 
 
 class PointsChange(NamedTuple):
@@ -411,14 +445,11 @@ class PointsChange(NamedTuple):
     d2: Number
 
 
-def greatest_share(
-    interval: GridInterval,
-    change: PointsChange,
-    relax: Number,
-    most: Number,
-    bound: Matrix = (),
+def share_taken(
+    interval: GridInterval, change: PointsChange, relax: Number, bound: Matrix = ()
 ) -> Number:
-    """Return the greatest share of a slack that the change takes, as far as here."""
+    """Return the greatest share of a slack of an interval that the change takes."""
+    most: Number = 0.0
     h_before, h_here, h_after, *_, deriv, cap, scales = interval
     begin = interval.start()
     changed = spline_start(h_before, h_here, h_after, change)
@@ -429,7 +460,7 @@ def greatest_share(
         rows = list(zip(*deriv[k], strict=True))
         root = 1.0 / sqrt(x)
         inverse = root * root
-        most = maximum(most, -dx * inverse)
+        most = greater(most, -dx * inverse)
         shrink = 0.5 * dx * inverse
         f = tight * x * root
         X, Y, C, dX, dY, dC = (f * each for each in (x, y, c, dx, dy, dc))
@@ -452,15 +483,20 @@ def greatest_share(
             slacks.append(1.0 - r_here[-1] * r_here[-1])
         inverses = _inverses(slacks)
         for v, dv, p in zip(V, dV, inverses[: len(V)], strict=True):
-            most = maximum(most, _taken(v, dv, shrink, p))
+            most = greater(most, _taken(v, dv, shrink, p))
         for r, dr, p in zip(r_here, dr_here, inverses[len(V) :], strict=True):
-            most = maximum(most, (absolute(dr) + dr * r) * p)
+            most = greater(most, (absolute(dr) + dr * r) * p)
     limits = [tight * each for each in cap]
     places = [spline_at(begin, h_here, k / RATES)[0] for k in range(RATES)]
     inverses = _inverses([1.0 - x * i for x, i in zip(places, limits, strict=True)])
     for k, (limit, p) in enumerate(zip(limits, inverses, strict=True)):
-        most = maximum(most, spline_at(changed, h_here, k / RATES)[0] * limit * p)
+        most = greater(most, spline_at(changed, h_here, k / RATES)[0] * limit * p)
     return most
+
+
+def greatest_share(most: Number, taken_here: Number) -> Number:
+    """Return the greatest share that the change takes, as far as here."""
+    return maximum(most, taken_here)
 
 
 class Length(NamedTuple):

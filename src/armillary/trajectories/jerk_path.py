@@ -27,12 +27,13 @@ from armillary.trajectories.jerk_guess import (
     grid_points,
     guess_at,
     guess_on,
+    motion_at_knots,
 )
 from armillary.trajectories.jerk_knots import closer_knots
 from armillary.trajectories.jerk_spline import FAST
-from armillary.trajectories.jerk_stages import jerk_pipeline, jerk_records
+from armillary.trajectories.jerk_stages import GAP, jerk_pipeline, jerk_records
 from armillary.trajectories.limits import limits_of
-from armillary.trajectories.path_parts import Curves, PathLimits, Timed
+from armillary.trajectories.path_parts import Curves, PathLimits
 from armillary.trajectories.timed_path import PathReason
 
 __all__ = ["UNLIMITED", "JerkTimed", "PathEnds", "jerk_limits", "within_jerk"]
@@ -54,11 +55,8 @@ INTERVALS: Final = 150
 TURN: Final = 0.3
 """Paths that turn by more at waypoints [rad], in the mean, get more intervals."""
 
-MORE: Final = 50
+MORE: Final = 85
 """Intervals that are added where they are needed, if there are many waypoints."""
-
-COARSE: Final = 3
-"""Intervals between two waypoints for the motion that tells where that is."""
 
 MOST_PER_KNOT: Final = 4
 """Most intervals between two waypoints by default, where there are many waypoints."""
@@ -69,7 +67,10 @@ UNLIMITED: Final = 1e9
 SHORTEST: Final = 1e-6
 """The least part of a path in which a motion accelerates fully."""
 
-LOCAL: Final = 5e-4
+COARSE_GAP: Final = 3e-3
+"""The weight of logarithms of motions on a coarser grid, from which others begin."""
+
+LOCAL: Final = 1e-3
 """By how much motions may exceed limits of jerk between places before they are found
 again, in parts of the speed."""
 
@@ -84,6 +85,7 @@ FRICTION_ITERATIONS: Final = 2
 """How often motions are found again near whose speeds viscous friction is linear."""
 
 _NO_PUSHES: Final = np.full(2, FAST)
+_STOPS: Final = int(PathReason.STOPS)
 _TOO_FAST: Final = (int(PathReason.START_TOO_FAST), int(PathReason.END_TOO_FAST))
 
 
@@ -127,7 +129,6 @@ def jerk_limits(given: Any, joints: int) -> Array:
 
 def within_jerk(
     curves: Curves,
-    without_jerk: Callable[[int], Timed],
     intervals: Any,
     limits: PathLimits,
     jerk: Array,
@@ -138,8 +139,6 @@ def within_jerk(
 
     Args:
         curves: The paths.
-        without_jerk: From a number to motions without limits of jerk, on grids with so
-            many intervals between two knots.
         intervals: How many there are between knots; None chooses them.
         limits: Of rates and accelerations.
         jerk: The greatest jerks, shape (..., n).
@@ -152,23 +151,25 @@ def within_jerk(
     curve = curves.curve
     positions = curve.knots[..., 0, :]
     per_knot = _per_knot(positions, intervals)
-    if intervals is None and per_knot == 1:
-        many = positions.shape[-2] - 1 + MORE
-        _size(positions.shape[-2], many + 2 * GRADED - 2)
-        coarse = without_jerk(COARSE)
-        curve = closer_knots(curve, coarse.time, coarse.speed, many)
-    knots, n = curve.at.shape[-1], positions.shape[-1]
-    count = (knots - 1) * per_knot + 2 * GRADED - 2
-    size = _size(knots, count)
+    knots, n = positions.shape[-2:]
+    is_closer = intervals is None and per_knot == 1
+    total = (knots - 1) * per_knot + MORE * is_closer
+    count = total + 2 * GRADED - 2
+    size = _size(total // per_knot + 1, count)
     moves = (positions != positions[..., :1, :]).any(axis=-2)
-    moves = moves | (curves.curve.knots[..., 1:, :] != 0.0).any((-2, -3))
+    moves = moves | (curve.knots[..., 1:, :] != 0.0).any((-2, -3))
     velocity, acceleration, blocked = _finite(limits, moves)
-    bounded = None if further is None else PathBounds(further, curves.curve)
+    bounded = None if further is None else PathBounds(further, curve)
     pushes = _NO_PUSHES if bounded is None else bounded.pushes()
     jerk = jerk * _useful_share(curve, acceleration, jerk, pushes)
     limited = velocity, acceleration, jerk, ends, pushes, np.ones(size[1])
     asked = _KernelQuestion(_padded(curve, size[0]), *limited, np.zeros(size[1]))
-    begun = _begun(curve, per_knot, size, asked)
+    coarse, fewer = _coarse_motion(curve, per_knot, size, asked, is_closer=is_closer)
+    if is_closer:
+        curve = closer_knots(curve, *motion_at_knots(coarse, knots), total)
+        asked = asked._replace(curve=_padded(curve, size[0]))
+    knots = curve.at.shape[-1]
+    begun = _begun(curve, per_knot, size, coarse, fewer)
 
     def solved(guess: Array, bounds: Array | None = None) -> list[Array]:
         here = asked._replace(guess=guess)
@@ -306,13 +307,11 @@ def _results(
         too_fast = over & in_motion.any(axis=-1)
     start_or_end = np.where(in_motion[..., 0], *_TOO_FAST)
     # what rests at both ends is not too fast there, but stopped by limits
-    is_stopped = ~in_motion.any(axis=-1) & np.isin(fault, _TOO_FAST)
-    fault = np.where(is_stopped, PathReason.STOPS, fault)
+    is_too_fast = (fault == _TOO_FAST[0]) | (fault == _TOO_FAST[1])
+    fault = np.where(is_too_fast & ~in_motion.any(axis=-1), _STOPS, fault)
     fault = np.where(too_fast & (fault <= 0.0), start_or_end, fault)
-    fault = np.where(
-        (fault <= 0.0) & ~np.isfinite(time[..., -1]), PathReason.STOPS, fault
-    )
-    fault = np.where(blocked & (of_path <= 0.0), PathReason.STOPS, fault)
+    fault = np.where((fault <= 0.0) & ~np.isfinite(time[..., -1]), _STOPS, fault)
+    fault = np.where(blocked & (of_path <= 0.0), _STOPS, fault)
     reason = np.where((of_path > 0.0), of_path, np.where(still, 0.0, fault))
     reason = reason.astype(np.int8)
     still = np.broadcast_to(still, batch) & (reason == 0)
@@ -320,16 +319,11 @@ def _results(
     for part in (time, speed, acceleration):
         part[failed] = np.nan
         part[still] = 0.0
-    points[still] = np.linspace(
-        np.broadcast_to(s, (*batch, s.shape[-1]))[still][..., 0],
-        np.broadcast_to(s, (*batch, s.shape[-1]))[still][..., -1],
-        count + 3,
-        axis=-1,
-    )
-    curve = PathCurve(
-        np.broadcast_to(s, (*batch, *s.shape[-1:])),
-        np.broadcast_to(held, (*batch, *held.shape[-3:])),
-    )
+    s = np.broadcast_to(s, (*batch, *s.shape[-1:]))
+    if still.any():
+        ends = s[still][..., 0], s[still][..., -1]
+        points[still] = np.linspace(*ends, count + 3, axis=-1)
+    curve = PathCurve(s, np.broadcast_to(held, (*batch, *held.shape[-3:])))
     for array in (time, speed, reason, points, acceleration, curve.at, curve.knots):
         array.flags.writeable = False
     return JerkTimed(time[..., -1], time, speed, reason, curve, points, acceleration)
@@ -416,18 +410,36 @@ class _CoarseMotion(NamedTuple):
     in_motion: npt.NDArray[np.bool_]
 
 
-def _begun(
-    curve: PathCurve, per_knot: int, size: tuple[int, int], asked: _KernelQuestion
-) -> _CoarseMotion:
-    """Return what motions on a coarser grid tell."""
-    fewer, each = coarser(curve, per_knot)
+def _coarse_motion(
+    curve: PathCurve,
+    per_knot: int,
+    size: tuple[int, int],
+    asked: _KernelQuestion,
+    *,
+    is_closer: bool,
+) -> tuple[list[Array], int]:
+    """Return what the kernel returns on a coarser grid, and how many intervals it has.
+
+    is_closer: Whether intervals are added to those between knots where it says so.
+    """
+    fewer, each = (curve, per_knot) if is_closer else coarser(curve, per_knot)
     *_, knots, _, n = fewer.knots.shape
     asked = asked._replace(curve=_padded(fewer, size[0]))
-    kernel = _kernel(n, size, knots - 1, each, rows=0)
-    found: list[Array] = list(kernel(*asked.arrays))
+    kernel = _kernel(n, size, knots - 1, each, rows=0, gap=COARSE_GAP)
+    return list(kernel(*asked.arrays)), (knots - 1) * each + 2 * GRADED - 2
+
+
+def _begun(
+    curve: PathCurve,
+    per_knot: int,
+    size: tuple[int, int],
+    found: list[Array],
+    count: int,
+) -> _CoarseMotion:
+    """Return what motions on a coarser grid, of so many intervals, tell."""
     special = found[SPECIAL]
     points = grid_points(curve, per_knot, special)
-    made = guess_on(points, found, (knots - 1) * each + 2 * GRADED - 2)
+    made = guess_on(points, found, count)
     guess = np.zeros((*made.shape[:-1], size[1]))
     guess[..., : made.shape[-1]] = made
     return _CoarseMotion(points, guess, np.asarray((special <= 0.0).any(axis=-1)))
@@ -545,7 +557,8 @@ def _code(joints: int, size: tuple[int, int], *, rows: int) -> CompiledPipeline:
     knots, intervals = size
     pipeline = jerk_pipeline(joints, knots=knots, intervals=intervals, rows=rows)
     try:
-        return compile_pipeline(pipeline)
+        # intervals are in lanes
+        return compile_pipeline(pipeline, lanes=1)
     except KernelError as error:
         raise ModelError(
             f"A path of {joints} joints within limits of jerk, and {rows} further "
@@ -562,6 +575,7 @@ def _kernel(
     per_knot: int,
     *,
     rows: int,
+    gap: float = GAP,
 ) -> Kernel:
     code = _code(joints, size, rows=rows)
-    return code(jerk_records(intervals, per_knot, rows=rows))
+    return code(jerk_records(intervals, per_knot, rows=rows, gap=gap))

@@ -18,6 +18,7 @@ __all__ = [
     "GridEnds",
     "GridInterval",
     "bound_rows",
+    "greater",
     "spline_at",
     "spline_start",
 ]
@@ -29,6 +30,11 @@ TINY: Final = 1e-200
 SIMPSON: Final = (1.0 / 6.0, 4.0 / 6.0, 1.0 / 6.0)
 
 PLACE: Final = (0.0, 0.5, 1.0)
+
+
+def greater(a: Number, b: Number) -> Number:
+    """Return the greater of two numbers; b where one is NaN: one instruction."""
+    return select(a > b, a, b)
 
 
 def spline_start(

@@ -39,7 +39,7 @@ from armillary.trace.functions import (
     select,
     sqrt,
 )
-from armillary.trajectories.curve import basis
+from armillary.trajectories.hermite import basis
 from armillary.trajectories.jerk_columns import GRADED, JerkColumns
 from armillary.trajectories.jerk_grid import (
     GridLimits,
@@ -47,11 +47,14 @@ from armillary.trajectories.jerk_grid import (
     choose_guess,
     chosen_point,
     end_ratio,
+    envelope_point,
     fall_envelope,
     grade,
     greatest_ratio,
     grid_interval,
     guessed_point,
+    interval_ratio,
+    least_steep,
     lower_all,
     lowered_point,
     no_ratio,
@@ -65,6 +68,7 @@ from armillary.trajectories.jerk_grid import (
 from armillary.trajectories.jerk_newton import (
     back_substituted,
     close_sums,
+    eliminate_point,
     end_share,
     greatest_share,
     move_ends,
@@ -72,12 +76,14 @@ from armillary.trajectories.jerk_newton import (
     newton_interval,
     open_sums,
     renewed_limits,
+    share_taken,
     step_length,
 )
 from armillary.trajectories.jerk_spline import (
     FAST,
     TINY,
     GridInterval,
+    greater,
     spline_at,
 )
 from armillary.trajectories.path_columns import Records
@@ -88,6 +94,9 @@ __all__ = ["jerk_pipeline", "jerk_records"]
 
 LIMIT: Final = 60
 """Most iterations."""
+
+GAP: Final = 4e-4
+"""The weight of logarithms by default; see `jerk_records`."""
 
 
 START_TOO_FAST: Final = float(PathReason.START_TOO_FAST)
@@ -101,9 +110,9 @@ WEIGHTS: Final = tuple((0.5 * _WEIGHTS).tolist())
 
 
 LAW: Final = np.stack(
-    [basis(np.linspace(0.0, 1.0, 17), order) for order in range(4)], axis=1
+    [basis(np.linspace(0.0, 1.0, 9), order) for order in range(4)], axis=1
 )
-"""Polynomials of `curve.py` and their derivatives at parts of a time, (17, 4, 5)."""
+"""Polynomials of `curve.py` and their derivatives at parts of a time, (9, 4, 5)."""
 
 
 def jerk_pipeline(
@@ -121,55 +130,65 @@ def jerk_pipeline(
     steps_of = JerkColumns.BOUNDED if rows else JerkColumns.INTERVALS
     reads: dict[str, Any] = {} if rows else {"bound": None}
     tables = (*(steps_of, columns.BACKWARDS, columns.BOTH_ENDS),)
-    each = steps_of.each
+    each, abreast = steps_of.each, steps_of.abreast
     back = JerkColumns.BACKWARDS.each
     ends = JerkColumns.BOTH_ENDS.each
     stage = columns.stage
     look = (
         stage(no_ratio, writes=columns.ratio),
-        each(columns, stage(greatest_ratio, writes=columns.ratio, **reads)),
+        abreast(columns, stage(interval_ratio, writes=columns.ratio_here, **reads)),
+        each(columns, stage(greatest_ratio, writes=columns.ratio)),
         ends(columns, stage(end_ratio, writes=columns.ratio)),
     )
     stages: tuple[Stage, ...] = (
         ends(columns, stage(grade)),
-        each(columns, stage(grid_interval, **reads)),
+        abreast(columns, stage(grid_interval, **reads)),
+        each(columns, stage(least_steep, writes=columns.steepest)),
         ends(columns, stage(begin_envelope)),
-        each(columns, stage(rise_envelope, writes=(columns.b1, columns.envelope))),
+        each(
+            columns, stage(rise_envelope, writes=(columns.rise_here, columns.envelope))
+        ),
         ends(columns, stage(turn_envelope, writes=columns.envelope)),
-        back(columns, stage(fall_envelope, writes=(columns.back_b1, columns.envelope))),
+        back(
+            columns, stage(fall_envelope, writes=(columns.back_rise, columns.envelope))
+        ),
+        abreast(columns, stage(envelope_point, writes=columns.b1)),
         ends(columns, stage(settle_ends)),
         each(columns, stage(smooth_point, writes=(columns.b1, columns.kept))),
         ends(columns, stage(settle_ends)),
         each(columns, stage(smooth_point, writes=(columns.b1, columns.kept))),
-        each(columns, stage(guessed_point, writes=(columns.b1, columns.d1))),
+        abreast(columns, stage(guessed_point, writes=(columns.b1, columns.d1))),
         ends(columns, stage(settle_ends)),
         *look,
         ends(columns, stage(choose_guess, writes=columns.chosen)),
-        each(columns, stage(chosen_point, writes=columns.b1)),
+        abreast(columns, stage(chosen_point, writes=columns.b1)),
         ends(columns, stage(settle_ends)),
         *look,
         ends(columns, stage(lower_all, writes=columns.step)),
-        each(columns, stage(lowered_point, writes=columns.b1)),
+        abreast(columns, stage(lowered_point, writes=columns.b1)),
         ends(columns, stage(start_ends)),
         *look,
         stage(relaxed_limits),
         repeat(
             columns.going,
             ends(columns, stage(open_sums)),
-            each(columns, stage(newton_interval, **reads)),
+            abreast(columns, stage(newton_interval, **reads)),
+            each(columns, stage(eliminate_point)),
             ends(columns, stage(close_sums)),
             back(columns, stage(back_substituted, writes=columns.back0)),
             ends(columns, stage(end_share, writes=columns.most)),
-            each(columns, stage(greatest_share, writes=columns.most, **reads)),
+            abreast(columns, stage(share_taken, writes=columns.taken_here, **reads)),
+            each(columns, stage(greatest_share, writes=columns.most)),
             stage(step_length),
             ends(columns, stage(move_ends)),
-            each(columns, stage(moved_point, writes=columns.b1)),
+            abreast(columns, stage(moved_point, writes=columns.b1)),
             when(columns.relaxing, *look),
             ends(columns, stage(renewed_limits)),
             limit=LIMIT,
         ),
+        abreast(columns, stage(_result)),
         stage(_no_peak, writes=columns.peak),
-        each(columns, stage(_result)),
+        each(columns, stage(_greatest_peak, writes=columns.peak)),
         ends(columns, stage(_reason, writes=columns.fault_here)),
     )
     results = (
@@ -177,10 +196,11 @@ def jerk_pipeline(
         *(columns.special, columns.jerks, columns.peak, columns.fault_here),
     )
     scratch = (
-        *(columns.lengths, columns.derivs, columns.caps, columns.ceilings),
+        *(columns.lengths, columns.derivs, columns.caps),
         *(columns.control, columns.change, columns.factors),
         *(columns.grid, columns.squares, columns.slopes, columns.spans),
-        columns.jerks,
+        *(columns.jerks, columns.steeps, columns.rises, columns.ratios),
+        *(columns.hessians, columns.gradients, columns.taken, columns.peaks),
     )
     limits = columns.velocity, columns.acceleration, columns.jerk
     motion = (
@@ -204,7 +224,9 @@ def jerk_pipeline(
     )
 
 
-def jerk_records(intervals: int, per_knot: int, *, rows: int = 0) -> dict[str, Records]:
+def jerk_records(
+    intervals: int, per_knot: int, *, rows: int = 0, gap: float = GAP
+) -> dict[str, Records]:
     """Return the records of the tables of `jerk_pipeline`.
 
     Args:
@@ -212,6 +234,8 @@ def jerk_records(intervals: int, per_knot: int, *, rows: int = 0) -> dict[str, R
         per_knot: Intervals of the grid in each of them, before those at the ends are
             divided.
         rows: As for `jerk_pipeline`.
+        gap: The weight of logarithms: mu is this part of the duration, over the
+            intervals.
     """
     # of each point of the grid: the knot before, the share, a graded one and its factor
     none = 2 * GRADED
@@ -251,6 +275,7 @@ def jerk_records(intervals: int, per_knot: int, *, rows: int = 0) -> dict[str, R
             last_h=np.array([count]),
             parts=np.array([float(per_knot)]),
             count=np.array([float(count)]),
+            gap=np.array([gap]),
         ),
     }
 
@@ -271,7 +296,7 @@ class Results(NamedTuple):
     slope_next: Number
     span_here: Number
     jerk_here: Number
-    peak: Vector
+    peak_here: Vector
 
 
 def _result(
@@ -281,7 +306,6 @@ def _result(
     special: Vector,
     factor_here: Number,
     limits: GridLimits,
-    peak: Vector,
 ) -> Results:
     """Return x and y at both ends, how long it takes, and parts of limits.
 
@@ -295,10 +319,13 @@ def _result(
     for node, weight in zip(NODES, WEIGHTS, strict=True):
         x = spline_at(begin, h_here, node)[0]
         time = time + weight * h_here / sqrt(maximum(x, TINY))
-    rate, straight, most_jerk = peak
     of_jerk: Number = 0.0
     as_it_is = 1.0 / factor_here
     samples: list[list[Vector]] = []
+    per_rate = [
+        [2.0 * as_it_is * j / most for j, most in zip(jerk, side, strict=True)]
+        for side in velocity
+    ]
     # The motion is the polynomial of time that has s, s' and s'' at both ends.
     x1, y1, _ = spline_at(begin, h_here, 1.0)
     over = 1.0 / time
@@ -337,12 +364,11 @@ def _result(
             r = (2.0 / 3.0 * v * square + 2.0 * half * second) * as_it_is
             accelerations.append(scale * r - middle)
             jerks.append(d * cube + v * mixed + 2.0 * half * third)
-            part = 2.0 * half * first * as_it_is * jerk[n]
-            rates.append(part / select(part > 0.0, velocity[1][n], velocity[0][n]))
+            rate = half * first
+            rates.append(greater(rate * per_rate[0][n], rate * per_rate[1][n]))
         samples.append([rates, accelerations, jerks])
     top_rate, top, top_jerk = (_greatest(each) for each in zip(*samples, strict=True))
-    rate = maximum(rate, top_rate * top_rate)
-    straight, of_jerk = maximum(straight, top), maximum(of_jerk, top_jerk)
+    of_jerk = maximum(of_jerk, top_jerk)
     x0, y0, _ = begin
     # the constant path jerk near ends at rest, where it meets the grid
     for is_end, hs, rows, x, y in (
@@ -357,15 +383,22 @@ def _result(
         for d, v, half in zip(*rows, strict=True):
             of_end = absolute(d * cube + v * root * y + half * third)
             of_jerk = maximum(of_jerk, select(is_near, of_end, 0.0))
-    of_jerk = of_jerk * as_it_is
-    peak = [rate, straight, maximum(most_jerk, of_jerk)]
-    return Results(x0, x1, y0, y1, time, of_jerk, peak)
+    peak = [top_rate * top_rate, top]
+    return Results(x0, x1, y0, y1, time, of_jerk * as_it_is, peak)
+
+
+def _greatest_peak(peak: Vector, peak_here: Vector, jerk_here: Number) -> Vector:
+    """Return the greatest parts of limits as far as here."""
+    here = (*peak_here, jerk_here)
+    return [maximum(most, each) for most, each in zip(peak, here, strict=True)]
 
 
 def _greatest(samples: Sequence[Vector]) -> Number:
     """Return the greatest of some functions of time, sampled in equal steps.
 
     Between samples parabolas exceed them by an eighth of second differences at most.
+    That is far more than they do where they do not turn, but bounds by slopes let a
+    motion exceed its limits by 0.3 %.
     """
     most: Number = 0.0
     for values in zip(*samples, strict=True):
@@ -374,7 +407,7 @@ def _greatest(samples: Sequence[Vector]) -> Number:
             for a, b, c in zip(values, values[1:], values[2:], strict=False)
         ]
         for value, bend in zip(values, [0.0, *bends, 0.0], strict=True):
-            most = maximum(most, absolute(value) + 0.125 * bend)
+            most = greater(most, absolute(value) + 0.125 * bend)
     return most
 
 

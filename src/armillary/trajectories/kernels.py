@@ -39,6 +39,7 @@ from armillary.trajectories.timed_path import PathReason
 
 __all__ = [
     "LARGE",
+    "LONG",
     "SMALL",
     "Size",
     "Sweeps",
@@ -47,6 +48,8 @@ __all__ = [
     "forward_pipeline",
     "path_pipeline",
     "path_records",
+    "spline",
+    "spline_pipeline",
     "sweeps",
     "whole_path",
 ]
@@ -81,6 +84,7 @@ class Size(NamedTuple):
 
 SMALL: Final = Size(12, 128)
 LARGE: Final = Size(64, 1024)
+LONG: Final = Size(192, 1024)
 
 
 def path_pipeline(joints: int, size: Size) -> Pipeline:
@@ -131,6 +135,19 @@ def path_pipeline(joints: int, size: Size) -> Pipeline:
             *grid_columns(columns),
             *(columns.lows, columns.highs, columns.x, columns.time, columns.speed),
         ),
+    )
+
+
+def spline_pipeline(joints: int, size: Size) -> Pipeline:
+    """Return the pipeline from `path` and the `given` parameters to `knots`."""
+    columns = size.columns(joints)
+    return Pipeline(
+        "path_spline",
+        (columns.path, columns.given, columns.is_given),
+        tuple(steps.table(columns) for steps in columns.SPLINE),
+        spline_stages(columns),
+        _names(columns.knots),
+        spline_columns(columns),
     )
 
 
@@ -257,6 +274,17 @@ def sweeps(
 def whole_path(joints: int, size: Size, intervals: int, per_knot: int) -> Kernel:
     """Return the kernel of `path_pipeline` for a grid that fits."""
     return _path_code(joints, size)(path_records(intervals, per_knot))
+
+
+@lru_cache(maxsize=64)
+def _spline_code(joints: int, size: Size) -> CompiledPipeline:
+    return compile_pipeline(spline_pipeline(joints, size))
+
+
+@lru_cache(maxsize=256)
+def spline(joints: int, size: Size, intervals: int) -> Kernel:
+    """Return the kernel of `spline_pipeline` for so many intervals between knots."""
+    return _spline_code(joints, size)(spline_records(intervals))
 
 
 @lru_cache(maxsize=1)

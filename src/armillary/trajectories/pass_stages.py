@@ -41,7 +41,7 @@ from armillary.kernel.stages import Stage
 from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace import Port
 from armillary.trace.functions import absolute, maximum, minimum, select, sqrt
-from armillary.trajectories.curve import basis as basis_at
+from armillary.trajectories.hermite import basis as basis_at
 from armillary.trajectories.path_columns import PathColumns, Records, Steps
 
 __all__ = [

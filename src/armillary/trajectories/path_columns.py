@@ -18,7 +18,7 @@ from armillary.kernel.columns import (
 )
 from armillary.kernel.stages import Stage
 from armillary.kernel.tables import Field, Table
-from armillary.trajectories.curve import BASIS_ROWS
+from armillary.trajectories.hermite import BASIS_ROWS
 
 __all__ = ["PathColumns", "Records", "Steps"]
 
@@ -74,6 +74,13 @@ class Steps:
     def each(self, columns: PathColumns, *stages: Stage) -> Stage:
         """Return stages that run for each record in order."""
         return each(self.table(columns), *stages)
+
+    def abreast(self, columns: PathColumns, *stages: Stage) -> Stage:
+        """Return stages that run for records in any order; see `Each.abreast`."""
+        fields = [field for field in self.fields if field in _PLACES]
+        fields = [field for field in fields if _PLACES[field][2] == "here"]
+        ports = [columns.port(field) for field in fields]
+        return each(self.table(columns), *stages, abreast=ports)
 
     def records(self, **given: Any) -> dict[str, Records]:
         """Return the records, by the name of the table.

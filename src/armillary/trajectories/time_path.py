@@ -44,10 +44,12 @@ from armillary.trajectories.jerk_path import (
 )
 from armillary.trajectories.kernels import (
     LARGE,
+    LONG,
     SMALL,
     Size,
     Sweeps,
     entry,
+    spline,
     sweeps,
     whole_path,
 )
@@ -88,7 +90,7 @@ INTERVALS = 100
 LEAST_INTERVALS = 10
 """The least number of intervals between two waypoints by default."""
 
-_NOTHING: Final = np.zeros(LARGE.knots)
+_NOTHING: Final = np.zeros(LONG.knots)
 _ZERO: Final = np.zeros(())
 _ONE: Final = np.ones(())
 
@@ -240,14 +242,8 @@ def time_path(  # noqa: PLR0913
             _path_acceleration("start_acceleration", start_acceleration, ends[0]),
             _path_acceleration("end_acceleration", end_acceleration, ends[1]),
         )
-        knots = _curves(positions, at, derivatives, blend)
-
-        def without_jerk(per_knot: int) -> Timed:
-            return _by_pieces(knots, per_knot, limits, ends, None)
-
-        found = within_jerk(
-            knots, without_jerk, intervals, limits, most, motions, further
-        )
+        curves = _curves(positions, at, derivatives, blend)
+        found = within_jerk(curves, intervals, limits, most, motions, further)
         timed = TimedPath(*found[:5], *of, *found[5:])
         return timed if bounded is None else _without_parameter(timed)
     if _is_any("start_acceleration", start_acceleration) or _is_any(
@@ -259,7 +255,7 @@ def time_path(  # noqa: PLR0913
         )
     count, per_knot = shape[-2] - 1, _intervals(intervals, shape[-2])
     is_spline = derivatives is None and blend is None
-    if is_spline and not has_rows and LARGE.holds(count, per_knot):
+    if is_spline and not has_rows and LONG.holds(count, per_knot):
         s = None if at is None else fitting("at", at, shape[:-1])
         timed = TimedPath(*_whole(positions, s, per_knot, limits, ends), *of)
     else:
@@ -414,7 +410,8 @@ def _whole(
 ) -> Timed:
     """Return times of paths through waypoints that one kernel has room for."""
     knots, n = positions.shape[-2:]
-    size = SMALL if SMALL.holds(knots - 1, per_knot) else LARGE
+    sizes = (size for size in (SMALL, LARGE, LONG) if size.holds(knots - 1, per_knot))
+    size = next(sizes)
     path = _padded(positions, 0, knots, size.knots, behind=1)
     given = _NOTHING[: size.knots]
     if at is not None:
@@ -612,7 +609,7 @@ def _curves(
             )
         ascends = (s[..., 1:] > s[..., :-1]).all(-1)
         if derivatives is None:
-            knots = natural_spline(s, positions)
+            knots = _spline(s, positions)
             is_finite = np.isfinite(positions).all((-1, -2))
         else:
             both = enumerate(two_of("derivatives", derivatives))
@@ -623,6 +620,18 @@ def _curves(
         is_finite = is_finite & np.isfinite(s).all(-1)
     reason = np.where(is_finite, np.where(ascends, 0, REPEATED), INVALID)
     return Curves(PathCurve(s, knots), reason.astype(np.int8), still)
+
+
+def _spline(at: Array, positions: Array) -> Array:
+    """Return what `natural_spline` does, from a kernel that has room for it."""
+    count, n = positions.shape[-2:]
+    sizes = [size for size in (SMALL, LARGE, LONG) if count <= size.knots]
+    if not sizes:
+        return natural_spline(at, positions)
+    path = _padded(positions, 0, count, sizes[0].knots, behind=1)
+    given = _padded(at, 0, count, sizes[0].knots, behind=0)
+    knots = spline(n, sizes[0], count - 1)(path, given, _ONE)
+    return np.ascontiguousarray(knots[..., :count, :, :])
 
 
 def _intervals(given: Any, knots: int) -> int:

@@ -227,7 +227,7 @@ class TimedPath:
         return arrays
 
     def _place(self, row: Any) -> tuple[int, ...]:
-        if row == () and not self.batch and not self.reason:
+        if not (self.batch or self.reason) and np.shape(row) == (0,):
             return ()  # most often
         try:
             place = tuple(map(operator.index, np.ravel(row).tolist()))

@@ -1,0 +1,99 @@
+"""Polynomials of degree 5 between two knots of a curve; symbols are in `curve.py`."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.kernel import Kernel
+from armillary.kernel.kernel import shared_kernel
+from armillary.spatial.vector import Matrix, Number
+from armillary.trace import trace
+
+__all__ = ["BASIS", "BASIS_ROWS", "basis", "between_knots"]
+
+Array = npt.NDArray[np.float64]
+
+BASIS: Final = np.array(
+    [  # of r^0, r^1, ..., r^5
+        [0.0, 0.0, 0.0, 10.0, -15.0, 6.0],
+        [0.0, 1.0, 0.0, -6.0, 8.0, -3.0],
+        [0.0, 0.0, 0.0, -4.0, 7.0, -3.0],
+        [0.0, 0.0, 0.5, -1.5, 1.5, -0.5],
+        [0.0, 0.0, 0.0, 0.5, -1.0, 0.5],
+    ]
+)
+"""Coefficients of H0 to H4, shape (5, 6)."""
+
+BASIS_ROWS: Final = len(BASIS)
+"""How many polynomials there are, H0 to H4."""
+
+ORDERS: Final = 3
+
+
+def basis(r: Array, order: int) -> Array:
+    """Return derivatives of H0 to H4 by r: shape (...) to (..., 5).
+
+    Args:
+        r: Parts of the way between two knots.
+        order: Of the derivative, 0 to 3.
+    """
+    powers = np.arange(6 - order)
+    factors = np.ones(len(powers))
+    for k in range(order):
+        factors *= powers + order - k
+    return (r[..., None] ** powers * factors) @ BASIS[:, order:].T
+
+
+@lru_cache(maxsize=64)
+def between_knots(joints: int) -> Kernel:
+    """Return the kernel from two knots to position, slope and curvature in between.
+
+    Takes both knots, shape (3, n) each, how far they are apart in s, and the part of
+    the way from the first to the second.
+
+    joints: How many there are.
+    """
+
+    def point(from_knot: Matrix, to_knot: Matrix, h: Number, part: Number) -> Matrix:
+        shares: list[list[Number]] = []
+        for order in range(ORDERS):
+            row: list[Number] = []
+            for k in range(BASIS_ROWS):
+                coefficients = [float(x) for x in BASIS[k]]
+                for _ in range(order):
+                    coefficients = [j * x for j, x in enumerate(coefficients)][1:]
+                value: Number = coefficients[-1]
+                for x in reversed(coefficients[:-1]):
+                    value = value * part + x
+                row.append(value)
+            shares.append(row)
+        over = 1.0 / h
+        scales = 1.0, over, over * over
+        found: list[list[Number]] = [[], [], []]
+        for (qa, ma, ca), (qb, mb, cb) in zip(
+            zip(*from_knot, strict=True), zip(*to_knot, strict=True), strict=True
+        ):
+            ends = qb - qa, h * ma, h * mb, h * h * ca, h * h * cb
+            for row, scale, values in zip(shares, scales, found, strict=True):
+                total: Number = 0.0
+                for share, end in zip(row, ends, strict=True):
+                    total = total + share * end
+                values.append(total * scale)
+            found[0][-1] = found[0][-1] + qa
+        return found
+
+    shape = ORDERS, joints
+    program = trace(
+        point,
+        name="between_knots",
+        outputs=("knot",),
+        from_knot=shape,
+        to_knot=shape,
+        h=(),
+        part=(),
+    )
+    return shared_kernel(program)
