@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.check import CollisionCheck
+from armillary.collision.check_tables import CheckTables
 from armillary.kernel.search import is_over
 
 __all__ = ["FEWEST_JOINTS", "MOST_JOINTS", "are_separated"]
@@ -42,8 +43,9 @@ AT_ONCE: Final = 4096
 CELLS: Final = 1 << 21
 """Boxes of the finest grid."""
 
-SLACK: Final = 1e-3
-"""By how much depths are taken to be less than they are computed [m]."""
+DEPTH_GAP: Final = 5e-4
+"""By how much depths are taken to be less than they are computed, as a part of the sum
+of the radii of both shapes; the search for them ends within 1e-4 of their size."""
 
 BLOCKED, MIXED, FREE = 0, 1, 2
 
@@ -70,6 +72,7 @@ def are_separated(
     rates = check.approach_rates(lower, upper)[:, moving]
     if not (FEWEST_JOINTS <= len(moving) <= MOST_JOINTS and rates.size):
         return False
+    gaps = _depth_gaps(check.tables, len(check.pairs))
     spans = (upper - lower)[moving]
     reach = rates @ (0.5 * spans)  # of each pair, in the box of all positions
     ends = (np.vstack([start, goals])[:, moving] - lower[moving]) / spans
@@ -98,7 +101,7 @@ def are_separated(
             Q[:, moving] = lower[moving] + (part + 0.5) / count * spans
             distances = check.distances(Q)
             moves = reach / count
-            far = (distances + (moves + SLACK)).min(axis=1)
+            far = (distances + (moves + gaps)).min(axis=1)
             near = (distances - moves).min(axis=1)
             found = np.where(near > check.margin, FREE, MIXED)
             found = np.where(far <= check.margin, BLOCKED, found)
@@ -107,6 +110,21 @@ def are_separated(
             return False
         for axis in range(len(moving)):
             state = np.repeat(state, 2, axis=axis)
+
+
+def _depth_gaps(tables: CheckTables, count: int) -> Array:
+    """Return how much less depths may be than they are computed, of each pair, (k,).
+
+    It grows with the sizes of shapes, so that it is right for arms of any size.
+    """
+    # Formulas with half spaces, whose radii are infinite, have no gap.
+    radii = np.where(np.isfinite(tables.pairs.radii), tables.pairs.radii, 0.0)
+    of_links = np.zeros(len(tables.first) - 1)
+    owners = np.repeat(np.arange(len(of_links)), np.diff(tables.first))
+    np.maximum.at(of_links, owners, radii)
+    gaps = np.full(count, 2.0 * DEPTH_GAP * of_links.max(initial=0.0))
+    gaps[tables.moving] = DEPTH_GAP * of_links[tables.links].sum(axis=1)
+    return gaps
 
 
 def _reached(state: npt.NDArray[np.int8], first: Indices) -> npt.NDArray[np.bool_]:
