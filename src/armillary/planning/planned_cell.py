@@ -22,7 +22,12 @@ from armillary.kernel.search import is_over
 from armillary.model.fields import kept, kept_few
 from armillary.model.limit_rows import LimitRows
 from armillary.model.workcell import Workcell
-from armillary.planning.constraint import LOOSE, FrameConstraint, Manifold
+from armillary.planning.constraint import (
+    LOOSE,
+    FrameConstraint,
+    Manifold,
+    constraints_of,
+)
 from armillary.planning.goals import Goals
 from armillary.planning.graph import Answer, Graph, GraphQuery
 from armillary.planning.loop import NativeLoop
@@ -276,15 +281,23 @@ class PlannedCell:
         lower, upper = self.box(*ends)
         if region is not None:
             lower, upper = np.maximum(lower, region[0]), np.minimum(upper, region[1])
-        return Manifold(
-            self.check.cell,
-            self.check.state,
-            constraints,
-            start=start,
-            lower=lower,
-            upper=upper,
-            weights=self.weights,
-        )
+        every = constraints_of(constraints)
+        is_kept = start is not None and any(each.target is None for each in every)
+        numbers = lower, upper, *((start,) if is_kept else ())
+
+        def made() -> Manifold:
+            return Manifold(
+                self.check.cell,
+                self.check.state,
+                every,
+                start=start,
+                lower=lower,
+                upper=upper,
+                weights=self.weights,
+            )
+
+        contents = *(each.content for each in every), *map(np.ndarray.tobytes, numbers)
+        return kept_few(self, "manifolds", contents, made)
 
     def compile(self, manifold: Manifold, start: Array) -> None:
         """Compile what plans within constraints call, so that no timeout counts it."""
