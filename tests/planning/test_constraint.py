@@ -540,7 +540,7 @@ def test_a_search_of_a_batch_waits_for_no_other(monkeypatch: pytest.MonkeyPatch)
     small = among_balls().planner(planner().check, nodes=200)
     alone = [small(*ends, **asked) for ends in pairwise(Q)]
     # In slices in which nothing is found each search begins anew, with more time.
-    monkeypatch.setattr("armillary.planning.surface_search.SLICE", 1000)
+    monkeypatch.setattr("armillary.planning.surface_search.FIRST_SLICE", 1000)
     batch = small.batch(Q[:-1], Q[1:], **asked)
     assert [plan.q.tobytes() for plan in batch] == [x.q.tobytes() for x in alone]
     assert {plan.reason for plan in batch} > {arm.PlanReason.FOUND}

@@ -55,6 +55,7 @@ __all__ = [
     "FrameConstraint",
     "Manifold",
     "constraints_of",
+    "content_of",
     "rotation_directions",
     "tilt",
 ]
@@ -63,24 +64,24 @@ Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.int64]
 
-STEPS: Final = 12
+NEWTON_STEPS: Final = 12
 """Newton steps of a projection."""
 
-LONGEST: Final = 0.5
+LONGEST_NEWTON_STEP: Final = 0.5
 """The greatest weighted length of such a step."""
 
 DAMPING: Final = 1e-9
 """Of J J', so that constraints may depend on each other."""
 
-LOOSE: Final = 0.5
+PART_OF_TOLERANCE: Final = 0.5
 """The part of a tolerance that positions and middles of motions may use up."""
 
-LEAST: Final = 100.0 * SNUG
+LEAST_TOLERANCE: Final = 100.0 * SNUG
 """The least tolerance [m, rad]: of a smaller one what projections miss is a part."""
 
-TWO: Final = 2
+TWO_AXES: Final = 2
 
-FAR: Final = 1e30
+INFINITE_END: Final = 1e30
 """An end of a box that is infinite [m]."""
 
 
@@ -123,17 +124,18 @@ class FrameConstraint:
         Raises:
             ModelError: Axes are not letters of xyz, a rotation is named alone, nothing
                 is constrained, the box is empty, the target is not rigid, or a
-                tolerance is not above 0 or below `LEAST`.
+                tolerance is not above 0 or below `LEAST_TOLERANCE`.
             ShapeError: The target or the box have another shape, or no numbers.
         """
         chosen_axes(self.position, "position")
         rotation_directions(self.rotation)
         for name in ("distance", "angle"):
             value = positive_number(f"The tolerance {name}=", getattr(self, name))
-            if value < LEAST:
+            if value < LEAST_TOLERANCE:
                 raise ModelError(
-                    f"The tolerance {name}= is {value:g}; it must be {LEAST:g} or "
-                    f"more, since way points satisfy constraints to {SNUG:g}."
+                    f"The tolerance {name}= is {value:g}; it must be "
+                    f"{LEAST_TOLERANCE:g} or more, since way points satisfy "
+                    f"constraints to {SNUG:g}."
                 )
         if self.target is not None and not are_rigid(matrix_of(self.target)):
             raise ModelError(
@@ -153,17 +155,6 @@ class FrameConstraint:
                 "The constraint constrains nothing: name axes of position or rotation, "
                 "or a box."
             )
-
-    @property
-    def content(self) -> Hashable:
-        """Return what is equal for constraints that ask for the same."""
-        target, box = self.target, self.box
-        return (
-            (self.frame, self.relative_to, self.position, self.rotation),
-            (self.distance, self.angle),
-            None if target is None else matrix_of(target).tobytes(),
-            None if box is None else numbers_of("box", box).tobytes(),
-        )
 
     def __str__(self) -> str:
         """Return which frame it is about."""
@@ -196,6 +187,18 @@ def constraints_of(given: Any) -> tuple[FrameConstraint, ...]:
     return every
 
 
+def content_of(constraint: FrameConstraint) -> Hashable:
+    """Return what is equal for constraints that ask for the same."""
+    target, box = constraint.target, constraint.box
+    return (
+        (constraint.frame, constraint.relative_to),
+        (constraint.position, constraint.rotation),
+        (constraint.distance, constraint.angle),
+        None if target is None else matrix_of(target).tobytes(),
+        None if box is None else numbers_of("box", box).tobytes(),
+    )
+
+
 def rotation_directions(rotation: str) -> tuple[int, ...]:
     """Return which of a frame's axes have directions that count: all, one or none.
 
@@ -211,7 +214,7 @@ def rotation_directions(rotation: str) -> tuple[int, ...]:
             f"rotation='{rotation}' leaves two rotations free, which is not supported; "
             "name two axes to let it spin about the third."
         )
-    if sum(counts) == TWO:
+    if sum(counts) == TWO_AXES:
         return (counts.index(False),)
     return (0, 1, 2) if all(counts) else ()
 
@@ -393,7 +396,7 @@ class Manifold:
 
     def is_near(self, Q: Array) -> Truths:
         """Return which rows are within half of the tolerances, shape (k,)."""
-        return np.asarray((self.violations(Q) <= LOOSE).all(axis=1))
+        return np.asarray((self.violations(Q) <= PART_OF_TOLERANCE).all(axis=1))
 
     def project(self, Q: Array) -> tuple[Array, Truths]:
         """Return positions near given ones that satisfy all, and which ones do.
@@ -470,7 +473,7 @@ class Manifold:
         """Return the targets of those goals, (k, 4, 4), and their boxes, (b, 2, 3)."""
         parts = [one for one, _ in self._moved]
         boxes = [(one.lower, one.upper) for one in parts if one.asked.box is not None]
-        finite = np.clip(np.array(boxes).reshape(-1, 2, 3), -FAR, FAR)
+        finite = np.clip(np.array(boxes).reshape(-1, 2, 3), -INFINITE_END, INFINITE_END)
         return np.stack([one.target for one in parts]), finite
 
     @cached_property
@@ -506,14 +509,14 @@ class Manifold:
             return found, ~done
         inverse = np.where(self.upper > self.lower, self.weights**-2.0, 0.0)
         rows = np.arange(len(found))
-        for step in range(STEPS + 1):
+        for step in range(NEWTON_STEPS + 1):
             now = found[rows]
             errors = [one.errors(now) for one in self.parts]
             e = np.concatenate([each.e for each in errors], axis=1)
             is_done = np.abs(e).max(axis=1) < SNUG
             done[rows[is_done]] = True
             rows, e = rows[~is_done], e[~is_done]
-            if step == STEPS or not len(rows):
+            if step == NEWTON_STEPS or not len(rows):
                 break
             now = now[~is_done]
             # Weighted damped least squares: W J' (J W J' + d 1)^-1 e, W = weights^-2.
@@ -531,7 +534,9 @@ class Manifold:
             y = np.linalg.solve(square, e[:, :, None])
             way = np.einsum("kij,kil->kj", JW, y)
             length = np.sqrt((way * way) @ self.weights**2.0)
-            way *= np.minimum(1.0, LONGEST / np.maximum(length, LONGEST))[:, None]
+            way *= np.minimum(
+                1.0, LONGEST_NEWTON_STEP / np.maximum(length, LONGEST_NEWTON_STEP)
+            )[:, None]
             found[rows] = np.clip(now - way, self.lower, self.upper)
         return found, done
 

@@ -64,7 +64,7 @@ UNBOUNDED: Final = 1e100
 SHORTEST_PIECE: Final = 2.0**-24
 """Pieces below this part of a motion are not divided any more."""
 
-MOST_ROUNDS: Final = 256
+MOST_ROUNDS: Final = 8192
 """Most rounds of pieces of a motion; beyond, it is not proven."""
 
 MOST_PIECES: Final = 65_536.0
@@ -213,7 +213,7 @@ def _fields(problem: IKProblem) -> list[Field]:
     return [*fields, reals("others", (others,))] if others else fields
 
 
-class _Measure:
+class _GoalError:
     """One goal: what of its frame counts, and how far that is from the target.
 
     Attributes:
@@ -289,7 +289,7 @@ class _Measure:
 def _violations_pipeline(sizes: _Sizes, problem: IKProblem) -> Pipeline:
     """Return the pipeline from joint positions to errors by tolerances."""
     fields = _fields(problem)
-    measures = [_Measure(problem, k) for k in range(sizes.goals)]
+    measures = [_GoalError(problem, k) for k in range(sizes.goals)]
 
     def violations(
         q: Vector, target: Vector, tolerances: Any, *others: Vector
@@ -334,18 +334,18 @@ def _proof_pipeline(sizes: _Sizes, problem: IKProblem) -> Pipeline:
         ]
     known = {field.name: field.shape for field in fields}
     for k in range(sizes.goals):
-        one = _Proof(_Measure(problem, k), sizes, known)
+        one = _GoalProof(_GoalError(problem, k), sizes, known)
         begin, pieces = one.start(), one.pieces()
         stages.append(begin if not k else When("holds", (begin,)))
         stages += [When("holds", (pieces,)), When("holds", (one.answer(),))]
     return _pipeline("constraint_proof", fields, stages, ("a", "b"), sizes.n)
 
 
-class _Proof:
+class _GoalProof:
     """The stages that prove one goal along motions."""
 
     def __init__(
-        self, measure: _Measure, sizes: _Sizes, fields: dict[str, tuple[int, ...]]
+        self, measure: _GoalError, sizes: _Sizes, fields: dict[str, tuple[int, ...]]
     ) -> None:
         k = measure.number
         self.measure, self.k = measure, k

@@ -59,10 +59,10 @@ STEP: Final = 1.0 / 32.0
 LARGEST_TREE: Final = 2**31 - 1
 """The most nodes of a tree, whose numbers have 32 bits."""
 
-FEWEST, MOST = 64, 10_000
+FEWEST_POSITIONS, MOST_POSITIONS = 64, 10_000
 """Positions of one joint that are looked at where it moves alone."""
 
-SOON: Final = 20_000_000
+TIME_BEFORE_PROOF: Final = 20_000_000
 """How long is searched before it is asked whether two or three joints can move [ns]."""
 
 ENDED: Final = (FOUND, START_TOUCHES, GOAL_TOUCHES)
@@ -71,7 +71,7 @@ ENDED: Final = (FOUND, START_TOUCHES, GOAL_TOUCHES)
 MOST_SEED: Final = 2**62 - 1
 """Bits of a seed that count."""
 
-NEAR: Final = 1e-3
+NEARLY_TOUCHING: Final = 1e-3
 """What is nearer than the margin and this is nearly touching [m]."""
 
 STATUS: Final = (
@@ -466,7 +466,7 @@ class Planner:
         )
         if not (is_proof and np.isfinite(ends).all()):
             return loop.solve(problem)
-        soon = time.monotonic_ns() + SOON
+        soon = time.monotonic_ns() + TIME_BEFORE_PROOF
         is_short = 0 < problem.deadline <= soon
         # A way that is found late may be less short than without this deadline.
         part = problem if is_short else problem._replace(deadline=soon, improve=0)
@@ -478,9 +478,9 @@ class Planner:
         limits = lower, upper
         ends = problem.start, problem.goals
         if are_separated(check, limits, *ends, problem.deadline):
-            between = problem.start + np.linspace(0.0, 1.0, MOST)[:, np.newaxis] * (
-                problem.goals[0] - problem.start
-            )
+            between = problem.start + np.linspace(0.0, 1.0, MOST_POSITIONS)[
+                :, np.newaxis
+            ] * (problem.goals[0] - problem.start)
             touching = check(between)
             pairs = self._planned.touching(between[touching.argmax()])
             return self._planned.without(PlanReason.SEPARATED, pairs=pairs)
@@ -523,7 +523,10 @@ class Planner:
         for goal in goals[is_free[1:]]:
             way = goal - q0
             length = float(np.linalg.norm(way * self.weights))
-            count = max(FEWEST, min(MOST, math.ceil(length / self.options.step)))
+            count = max(
+                FEWEST_POSITIONS,
+                min(MOST_POSITIONS, math.ceil(length / self.options.step)),
+            )
             between = q0 + np.linspace(0.0, 1.0, count)[:, np.newaxis] * way
             touching = self.check(between)
             if not touching.any():
@@ -615,7 +618,7 @@ class Planner:
         proofs = self.check.motion_columns(lower, upper)
         # What is proven at last may be searched with a larger margin, so that the proof
         # fails less often; where nothing is proven, what rounding decides touches.
-        wide = self.check.edge_columns(certain=proofs is None, pad=NEAR)
+        wide = self.check.edge_columns(certain=proofs is None, pad=NEARLY_TOUCHING)
         tight = self.check.edge_columns(certain=proofs is None)
         quick = proofs and self.check.edge_proof_columns(lower, upper)
         if wide is None or tight is None:
