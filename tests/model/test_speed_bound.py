@@ -338,3 +338,14 @@ def test_velocities_that_jump_have_no_bound_of_accelerations():
     assert largest_accelerations(joint_of(lambda q: q * abs(q)).motion, -1.0, 1.0)[
         0
     ] == pytest.approx(2.0)
+
+
+def test_distances_within_other_ranges_are_traced_once(monkeypatch):
+    joint = Revolute(precursor=Pose.translation(0.3, 0.1, 0.0))
+    joint.origin_bound(-1.0, 1.0)
+
+    def refused(*_: object, **__: object) -> None:
+        raise AssertionError("traced anew")
+
+    monkeypatch.setattr("armillary.model.upper_bound.trace", refused)
+    assert joint.origin_bound(-0.5, 0.25) <= joint.origin_bound(-1.0, 1.0)

@@ -117,6 +117,45 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
+def test_violations_are_those_of_formulas(name: str):
+    constraint, error, most = CASES[name]
+    Q = np.random.default_rng(0).uniform(-2.5, 2.5, (203, 4))
+    found = manifold(constraint).violations(Q)[:, 0]
+    np.testing.assert_allclose(found, np.maximum(error(Q), 0.0) / most, atol=1e-9)
+
+
+def test_other_targets_tolerances_and_limits_compile_nothing(monkeypatch):
+    def asked(target: arm.Pose, distance: float, limit: float) -> Array:
+        constraint = arm.FrameConstraint(
+            FRAME, target=target, position="z", rotation="", distance=distance
+        )
+        lower, upper = np.full((2, 4), limit) * [[-1.0], [1.0]]
+        check = planner().check
+        surface = Manifold(
+            check.cell,
+            check.state,
+            [constraint],
+            start=None,
+            lower=lower,
+            upper=upper,
+            weights=np.ones(4),
+        )
+        Q = np.zeros((3, 4))
+        assert surface.holds(Q, Q, 0.1).any() == (target.position[2] == 0.0)
+        return surface.violations(Q)
+
+    first = asked(arm.Pose.translation(0.4, 0.0, 0.0), 1e-3, 2.0)
+
+    def refused(*_: object, **__: object) -> None:
+        raise AssertionError("traced anew")
+
+    monkeypatch.setattr("armillary.planning.constraint_proof.trace", refused)
+    other = asked(arm.Pose.translation(0.4, 0.0, 0.01), 2e-3, 1.5)
+    np.testing.assert_allclose(first, 0.0, atol=1e-9)
+    np.testing.assert_allclose(other, 5.0)
+
+
+@pytest.mark.parametrize("name", CASES)
 def test_constraints_hold_between_way_points(name: str):
     constraint, error, most = CASES[name]
     surface = manifold(constraint)
@@ -501,7 +540,7 @@ def test_a_search_of_a_batch_waits_for_no_other(monkeypatch: pytest.MonkeyPatch)
     small = among_balls().planner(planner().check, nodes=200)
     alone = [small(*ends, **asked) for ends in pairwise(Q)]
     # In slices in which nothing is found each search begins anew, with more time.
-    monkeypatch.setattr("armillary.planning.surface_search.SLICE", 1000)
+    monkeypatch.setattr("armillary.planning.surface_search.FIRST_SLICE", 1000)
     batch = small.batch(Q[:-1], Q[1:], **asked)
     assert [plan.q.tobytes() for plan in batch] == [x.q.tobytes() for x in alone]
     assert {plan.reason for plan in batch} > {arm.PlanReason.FOUND}

@@ -11,7 +11,7 @@ import pytest
 
 import armillary as arm
 from armillary.errors import ModelError, UnknownName
-from armillary.planning.roadmap import LEVELS
+from armillary.planning.roadmap import MOST_DOUBLINGS
 from armillary.shapes import Sphere
 from ball_arm import (
     BALL,
@@ -228,5 +228,5 @@ def test_a_roadmap_ends_where_there_is_no_way():
     last = [END_AT + 0.5, 0.0, 0.0, 0.0]
     plan = made(first, last, timeout=None)
     assert plan.reason is arm.PlanReason.NOT_FOUND
-    assert plan.nodes == 3 * 2**LEVELS and made.nodes == 3
+    assert plan.nodes == 3 * 2**MOST_DOUBLINGS and made.nodes == 3
     assert made(first, first, timeout=None).success

@@ -241,7 +241,7 @@ def test_ways_and_timed_ways_are_free_in_each_scene() -> None:
 def test_another_scene_packs_and_sorts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     check = cell().collision()
     # A busy machine would ask for distances, of which nothing is known.
-    monkeypatch.setattr(planner, "SOON", 3600 * 10**9)
+    monkeypatch.setattr(planner, "TIME_BEFORE_PROOF", 3600 * 10**9)
 
     def planned(seed: int, count: int = 6) -> arm.Plan:
         given = things(np.random.default_rng(seed), count)

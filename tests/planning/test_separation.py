@@ -13,7 +13,7 @@ import armillary as arm
 from armillary.planning.region import region_of
 from armillary.planning.separation import separating_pairs
 from armillary.shapes import Box
-from ball_arm import BALL, among_balls, cell_of, centres, dense, free_positions
+from ball_arm import BALL, LENGTHS, among_balls, cell_of, centres, dense, free_positions
 
 Array = np.ndarray
 SIZE, PLACE = np.array([1.6, 0.16, 2.4]), np.array([1.0, 0.0, 0.0])
@@ -74,6 +74,23 @@ def test_a_wall_separates_two_joints():
         first, last = (labels[tuple(row)] for row in at.astype(int))
         assert first != last or not first
     assert separated > 2
+
+
+@pytest.mark.parametrize("size", [1e-3, 1e2])
+def test_arms_of_any_size_are_separated(monkeypatch, size: float):
+    usual, fixed = beside_a_wall(), ["robot/link2", SELDOM]
+    monkeypatch.setattr("ball_arm.LENGTHS", tuple(size * x for x in LENGTHS))
+    monkeypatch.setattr("ball_arm.BALL", size * BALL)
+    pose = arm.Pose.translation(*(size * PLACE))
+    cell = cell_of([Box(size=tuple((size * SIZE).tolist()), pose=pose)], limit=LIMIT)
+    scaled = cell.planner(cell.collision())
+    reasons = [
+        [planned(*ends, fixed=fixed, timeout=4.0).reason for planned in (usual, scaled)]
+        for ends in problems(usual, fixed, 12)
+        if not scaled.check(np.stack(ends)).any()
+    ]
+    assert [arm.PlanReason.SEPARATED] * 2 in reasons
+    assert all(one is other for one, other in reasons)
 
 
 def test_a_wall_separates_three_joints():

@@ -516,32 +516,29 @@ class _EdgeRecords:
         layout, columns, owner = self._layout, self.columns, self.pairs.tables
         tables = columns.spheres, columns.still_boxes
         ranges = columns.ranges_of_spheres, columns.ranges_of_boxes
+        parts = layout.spheres, layout.boxes
+        makers = self._spheres, self._boxes
 
         def made() -> Packed:
-            given = self._spheres(most), self._boxes(most)
             key = "still records", dtype.char
             # Ranges do not depend on sizes and places: they are checked once.
-            known = kept_few(owner.layout or owner, "still records", key, packed)
-            every = *given, *self._ranges(*given)
-            return {
-                table.name: table.with_numbers(known[table.name], records(each))
-                for table, each in zip((*tables, *ranges), every, strict=True)
-            }
+            known: Packed = kept_few(owner.layout or owner, *key, packed)
+            now = {table.name: known[table.name] for table in (*tables, *ranges)}
+            for make, of, *two in zip(makers, parts, tables, ranges, strict=True):
+                if len(of.shapes):
+                    for table, numbers in zip(two, make(most), strict=True):
+                        given = records(numbers)
+                        now[table.name] = table.with_numbers(known[table.name], given)
+            return now
 
         def packed() -> Packed:
-            spans = (
-                (layout.spheres, BALLS_NEAR_SPHERE, SHAPES_NEAR_SPHERE),
-                (layout.boxes, BALLS_NEAR_BOX, SHAPES_NEAR_BOX),
-            )
-            given = self._spheres(most), self._boxes(most)
-            whole = {
-                table.name: {**records(each), balls: of.balls, called: of.called}
-                for table, each, (of, balls, called) in zip(
-                    tables, given, spans, strict=True
-                )
-            }
-            more = zip(ranges, self._ranges(*given), strict=True)
-            whole |= {table.name: records(each) for table, each in more}
+            balls = BALLS_NEAR_SPHERE, BALLS_NEAR_BOX
+            called = SHAPES_NEAR_SPHERE, SHAPES_NEAR_BOX
+            whole: Tables = {}
+            for k, (make, of) in enumerate(zip(makers, parts, strict=True)):
+                numbers, blocks = map(records, make(most))
+                spans = {balls[k]: of.balls, called[k]: of.called}
+                whole |= {tables[k].name: numbers | spans, ranges[k].name: blocks}
             beside = {
                 columns.own_balls.name: np.empty(len(layout.moving.balls)),
                 columns.shape_pairs.name: np.empty(len(layout.called)),
@@ -551,19 +548,27 @@ class _EdgeRecords:
 
         return kept_few(self.pairs, "still records", (most, dtype.char), made)
 
-    def _spheres(self, most: float) -> dict[Port, Any]:
-        """Return the numbers of what stands still and lies in a sphere."""
+    def _spheres(self, most: float) -> tuple[dict[Port, Any], dict[Port, Any]]:
+        """Return the numbers of what stands still and lies in a sphere, and of blocks.
+
+        most: What is nearer is near [m].
+        """
         columns, pairs, of = self.columns, self.pairs, self._layout.spheres
         centres = pairs.placed.centres.take(of.shapes, axis=0)
         radii = pairs.tables.pairs.radii.take(of.shapes)
-        return {
+        numbers: dict[Port, Any] = {
             columns.still_rest: self._rests(of, centres, radii, most),
             columns.still_centre: centres.take(of.at, axis=0),
             columns.still_radius: radii.take(of.at),
         }
+        blocks = _blocks(of, centres, radii[:, np.newaxis])
+        return numbers, {columns.sphere_ranges: blocks}
 
-    def _boxes(self, most: float) -> dict[Port, Any]:
-        """Return the numbers of what stands still and lies in a rounded box."""
+    def _boxes(self, most: float) -> tuple[dict[Port, Any], dict[Port, Any]]:
+        """Return those of what lies in a rounded box.
+
+        most: What is nearer is near [m].
+        """
         columns, pairs, of = self.columns, self.pairs, self._layout.boxes
         at, own = of.at, rounded_boxes(pairs.tables).take(of.shapes, axis=0)
         X = pairs.placed.matrices.take(of.shapes, axis=0)
@@ -573,7 +578,7 @@ class _EdgeRecords:
         if own[:, :3].any():
             centres = centres + np.einsum("nij,nj->ni", X[:, :, :3], own[:, :3])
         reach = np.sqrt(np.einsum("ni,ni->n", half, half)) + radii
-        return {
+        numbers: dict[Port, Any] = {
             columns.box_reach: reach.take(at),
             columns.box_rest: self._rests(of, centres, reach, most),
             columns.box_centre: centres.take(at, axis=0),
@@ -581,26 +586,10 @@ class _EdgeRecords:
             columns.box_half: half.take(at, axis=0),
             columns.box_radius: radii.take(at),
         }
-
-    def _ranges(
-        self, spheres: Mapping[Port, Any], boxes: Mapping[Port, Any]
-    ) -> tuple[dict[Port, Any], dict[Port, Any]]:
-        """Return the least and greatest coordinates of what stands still.
-
-        Args:
-            spheres: The records of what lies in a sphere.
-            boxes: Those of what lies in a rounded box.
-        """
-        columns, layout = self.columns, self._layout
-        radii = np.repeat(spheres[columns.still_radius][:, np.newaxis], 3, axis=1)
-        axes = np.abs(boxes[columns.box_axes])
-        halves = np.einsum("nij,ni->nj", axes, boxes[columns.box_half])
-        halves += boxes[columns.box_radius][:, np.newaxis]
-        centres = spheres[columns.still_centre], boxes[columns.box_centre]
-        return (
-            {columns.sphere_ranges: _blocks(layout.spheres, centres[0], radii)},
-            {columns.box_ranges: _blocks(layout.boxes, centres[1], halves)},
-        )
+        # Half of the edges of the boxes around them, along the axes of the world.
+        halves = np.einsum("nij,nj->ni", np.abs(X[:, :, :3]), half)
+        halves += radii[:, np.newaxis]
+        return numbers, {columns.box_ranges: _blocks(of, centres, halves)}
 
     def _rests(
         self, of: StillRecords, centres: Array, radii: Array, most: float
@@ -622,19 +611,18 @@ class _EdgeRecords:
 
 
 def _blocks(of: StillRecords, centres: Array, halves: Array) -> Array:
-    """Return the records of `NearRecords`: (n, 3), (n, 3) -> (k, 6, BOXES).
+    """Return the records of `NearRecords`: (s, 3), (s, 3) -> (k, 6, BOXES).
 
     Args:
         of: The records of obstacles.
-        centres: Of the box around each.
+        centres: Of the box around each shape.
         halves: Half of its edges.
     """
     halves = halves + LOST * (np.abs(centres) + halves + 1.0)  # what roundings add
     made = np.full((int(of.blocks[:, 1].sum()) * BOXES, 6), np.inf)
     made[:, 3:] = -np.inf  # boxes that nothing meets
-    rows = of.in_blocks
     every = np.concatenate([centres - halves, centres + halves], axis=1)
-    made[rows[rows >= 0]] = every[rows >= 0]
+    made[of.in_blocks] = every.take(of.of_blocks, axis=0)
     return made.reshape(-1, BOXES, 6).swapaxes(1, 2)
 
 

@@ -144,7 +144,8 @@ class StillRecords(NamedTuple):
         called: Its pairs of shapes whose code is called, shape (k, 2).
         of_links: The records of each link that moves, shape (m, 2).
         blocks: Their blocks of `BOXES`, of links with more than `FEW`, shape (m, 2).
-        in_blocks: The place of each record in those, -1 where it has none, shape (k,).
+        in_blocks: The place in blocks of each record that has one, shape (j,).
+        of_blocks: The place of its shape among `shapes`, shape (j,).
     """
 
     shapes: Indices
@@ -155,6 +156,7 @@ class StillRecords(NamedTuple):
     of_links: Indices
     blocks: Indices
     in_blocks: Indices
+    of_blocks: Indices
 
 
 @final
@@ -227,8 +229,9 @@ class EdgeLayout:
             blocks = _spans(np.where(counts <= FEW, 0, -(-counts // BOXES)))
             place = np.arange(len(at)) - of_links[:, 0].repeat(counts)
             place += BOXES * blocks[:, 0].repeat(counts)
-            place[(counts <= FEW).repeat(counts)] = -1
-            return StillRecords(mine, at, *some, of_links, blocks, place)
+            has_block = (counts > FEW).repeat(counts)
+            in_blocks = blocks, place[has_block], at[has_block]
+            return StillRecords(mine, at, *some, of_links, *in_blocks)
 
         boxed, called = is_boxed[of_shape], which[is_called]
         both = moving.pairs.called

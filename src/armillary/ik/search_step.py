@@ -221,7 +221,7 @@ class _Step:
         ]
         rows = len(self.rows)
         ends, rest = constants[2 * count :][:rows], constants[2 * count + rows :]
-        return bounds, ends, rest[:blocks], _shaped(self.selection, rest[blocks:])
+        return bounds, ends, rest[:blocks], shaped_inputs(self.selection, rest[blocks:])
 
     def _residuals(
         self, q: Vector, target: Vector, signs: Vector, others: list[Any]
@@ -368,7 +368,7 @@ def _of_loops(
     return Residual(errors, jacobian, inner(errors, errors) + wrong, 0.0)
 
 
-def _shaped(selection: Inputs, numbers: Vector) -> list[Any]:
+def shaped_inputs(selection: Inputs, numbers: Vector) -> list[Any]:
     """Return the inputs of a selection besides q from their numbers in one row."""
     inputs: list[Any] = []
     for shape in selection.shapes.values():

@@ -22,6 +22,8 @@ __all__ = [
     "ColumnCode",
     "ColumnFunction",
     "PostponedColumns",
+    "RowFunction",
+    "aligned",
     "column_prototype",
     "columns_in_python",
     "native_lanes",
@@ -31,6 +33,9 @@ __all__ = [
 Array = npt.NDArray[Any]
 
 BITS_OF_BYTE: Final = 8
+
+ALIGNMENT: Final = 64
+"""Bytes of a line of the cache."""
 
 
 @final
@@ -158,6 +163,63 @@ class PostponedColumns:
             return prototype(made.address)(first, second, into, made.tables, active)
 
         return columns_in_python(run, 4, code.made_for)
+
+
+@final
+class RowFunction:
+    """Machine code on columns, called for rows."""
+
+    def __init__(
+        self, columns: ColumnFunction, inputs: Sequence[int], outputs: Sequence[int]
+    ) -> None:
+        """Take machine code.
+
+        Args:
+            columns: The code, in float64.
+            inputs: How many numbers a row of each input has.
+            outputs: The same of each result.
+        """
+        self._columns = columns
+        self._inputs, self._outputs = inputs, outputs
+        count = 1 + len(inputs) + len(outputs)
+        self._run = column_prototype(count, columns.lanes)(columns.address)
+
+    def __call__(self, *rows: Array) -> list[Array]:
+        """Return the results of rows, shape (k, size) each.
+
+        rows: The rows of each input, shape (k, size).
+        """
+        lanes, count, kind = self._columns.lanes, len(rows[0]), np.dtype(np.float64)
+        if not count:
+            return [np.empty((0, size)) for size in self._outputs]
+        blocks = -(-count // lanes)
+        columns = [
+            aligned(blocks * size * lanes, kind).reshape(blocks, size, lanes)
+            for size in (*self._inputs, *self._outputs)
+        ]
+        for column, given in zip(columns, rows, strict=False):
+            whole = np.empty((blocks * lanes, given.shape[1]))
+            whole[:count], whole[count:] = given, given[-1:]
+            column[:] = whole.reshape(blocks, lanes, -1).swapaxes(1, 2)
+        at = [address_of(column) for column in columns]
+        steps = [column.strides[0] for column in columns]
+        tables, every = self._columns.tables, (1 << lanes) - 1
+        for block in range(blocks):
+            places = [a + block * step for a, step in zip(at, steps, strict=True)]
+            self._run(*places, tables, every)
+        return [
+            np.ascontiguousarray(column.swapaxes(1, 2)).reshape(blocks * lanes, -1)[
+                :count
+            ]
+            for column in columns[len(self._inputs) :]
+        ]
+
+
+def aligned(count: int, kind: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return memory for numbers that begins at a line of the cache."""
+    memory = np.empty(count * kind.itemsize + ALIGNMENT, np.uint8)
+    start = -address_of(memory) % ALIGNMENT
+    return memory[start : start + count * kind.itemsize].view(kind)
 
 
 def columns_in_python(

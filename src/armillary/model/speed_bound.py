@@ -60,13 +60,18 @@ def largest_distance(
     where the distance hardly changes. Over infinite ranges it may be looser, or
     infinite.
     """
+    height = _distance_height(motion, precursor)
+    return math.sqrt(max(0.0, upper_bound(height, ((low, high),), DISTANCE_GAPS)))
+
+
+@lru_cache(maxsize=1024)
+def _distance_height(motion: TracedMotion, precursor: Pose) -> Height:
+    """Return the square of the distance, traced once for all ranges."""
 
     def height(q: Any) -> Any:
         return square_distance(precursor, motion.pose(q).position)
 
-    return math.sqrt(
-        max(0.0, upper_bound(Height(height), ((low, high),), DISTANCE_GAPS))
-    )
+    return Height(height)
 
 
 # true upper bounds of how fast a joint moves and turns its outer frame

@@ -6,13 +6,8 @@ components count, less what a box allows; and the shortest turn to the target, o
 axes or of the one that the frame may spin about. Joint positions are projected onto
 e = 0 by Newton's method, with the least weighted step J' (J J')^-1 e.
 
-Between way points joints move straight. With S and M, the bounds of |p'| and |p''| of
-`frame_chain`, the error is from errors d_0 and d_1 at the ends at most max(d_0, d_1) +
-M / 8, since a distance from a convex set is convex, and at most (d_0 + d_1 + S) / 2.
-Joints that move the frame of the target bend by 2 w_k more, as the second derivative of
-R p has a term 2 R' p'. Rotations are bounded as |R u - u| = 2 sin(angle / 2) of any
-unit vector u. Pieces are halved until each is proven, or an end is found beyond the
-tolerance.
+Between way points joints move straight. That constraints hold there is proven by bounds
+of how fast frames move; see `constraint_proof`.
 """
 
 from __future__ import annotations
@@ -35,13 +30,18 @@ from armillary.kinematics.questions import fk, jacobian
 from armillary.kinematics.speed_bounds import (
     SpeedBounds,
     speeds_are_known,
-    zero_product,
 )
 from armillary.kinematics.state import State, bound_state
 from armillary.model.check_pose import are_rigid
 from armillary.model.fields import kept_few
 from armillary.model.workcell import WORLD, Workcell
-from armillary.planning.frame_chain import FrameChain, second_bounds
+from armillary.planning.constraint_proof import (
+    ChainNumbers,
+    ConstraintProof,
+    ProofNumbers,
+    constraint_proof_of,
+)
+from armillary.planning.frame_chain import FrameChain
 from armillary.planning.projector import (
     SNUG,
     Projector,
@@ -55,6 +55,7 @@ __all__ = [
     "FrameConstraint",
     "Manifold",
     "constraints_of",
+    "content_of",
     "rotation_directions",
     "tilt",
 ]
@@ -63,33 +64,24 @@ Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.int64]
 
-STEPS: Final = 12
+NEWTON_STEPS: Final = 12
 """Newton steps of a projection."""
 
-LONGEST: Final = 0.5
+LONGEST_NEWTON_STEP: Final = 0.5
 """The greatest weighted length of such a step."""
 
 DAMPING: Final = 1e-9
 """Of J J', so that constraints may depend on each other."""
 
-LOOSE: Final = 0.5
+PART_OF_TOLERANCE: Final = 0.5
 """The part of a tolerance that positions and middles of motions may use up."""
 
-LEAST: Final = 100.0 * SNUG
+LEAST_TOLERANCE: Final = 100.0 * SNUG
 """The least tolerance [m, rad]: of a smaller one what projections miss is a part."""
 
-SLACK: Final = 0.2
-"""How much farther a frame may get where bounds of its speed hold [m]."""
+TWO_AXES: Final = 2
 
-ROUNDS: Final = 16
-"""How often pieces of a motion are halved."""
-
-MOST: Final = 65_536
-"""Samples of motions that are computed at once."""
-
-TWO: Final = 2
-
-FAR: Final = 1e30
+INFINITE_END: Final = 1e30
 """An end of a box that is infinite [m]."""
 
 
@@ -132,17 +124,18 @@ class FrameConstraint:
         Raises:
             ModelError: Axes are not letters of xyz, a rotation is named alone, nothing
                 is constrained, the box is empty, the target is not rigid, or a
-                tolerance is not above 0 or below `LEAST`.
+                tolerance is not above 0 or below `LEAST_TOLERANCE`.
             ShapeError: The target or the box have another shape, or no numbers.
         """
         chosen_axes(self.position, "position")
         rotation_directions(self.rotation)
         for name in ("distance", "angle"):
             value = positive_number(f"The tolerance {name}=", getattr(self, name))
-            if value < LEAST:
+            if value < LEAST_TOLERANCE:
                 raise ModelError(
-                    f"The tolerance {name}= is {value:g}; it must be {LEAST:g} or "
-                    f"more, since way points satisfy constraints to {SNUG:g}."
+                    f"The tolerance {name}= is {value:g}; it must be "
+                    f"{LEAST_TOLERANCE:g} or more, since way points satisfy "
+                    f"constraints to {SNUG:g}."
                 )
         if self.target is not None and not are_rigid(matrix_of(self.target)):
             raise ModelError(
@@ -194,6 +187,18 @@ def constraints_of(given: Any) -> tuple[FrameConstraint, ...]:
     return every
 
 
+def content_of(constraint: FrameConstraint) -> Hashable:
+    """Return what is equal for constraints that ask for the same."""
+    target, box = constraint.target, constraint.box
+    return (
+        (constraint.frame, constraint.relative_to),
+        (constraint.position, constraint.rotation),
+        (constraint.distance, constraint.angle),
+        None if target is None else matrix_of(target).tobytes(),
+        None if box is None else numbers_of("box", box).tobytes(),
+    )
+
+
 def rotation_directions(rotation: str) -> tuple[int, ...]:
     """Return which of a frame's axes have directions that count: all, one or none.
 
@@ -209,7 +214,7 @@ def rotation_directions(rotation: str) -> tuple[int, ...]:
             f"rotation='{rotation}' leaves two rotations free, which is not supported; "
             "name two axes to let it spin about the third."
         )
-    if sum(counts) == TWO:
+    if sum(counts) == TWO_AXES:
         return (counts.index(False),)
     return (0, 1, 2) if all(counts) else ()
 
@@ -233,13 +238,11 @@ class Errors(NamedTuple):
         e: In the target's axes [m], then [rad], shape (k, 6).
         distance: Of positions [m], shape (k,).
         angle: Of rotations [rad], shape (k,).
-        reach: How far the frame is from the one of the target [m], shape (k,).
     """
 
     e: Array
     distance: Array
     angle: Array
-    reach: Array
 
 
 @final
@@ -254,7 +257,7 @@ class _Bound:
         self.pose = fk(cell, asked.frame, relative_to=to, state=state)
         self.jacobian = jacobian(cell, asked.frame, relative_to=to, state=state)
         if asked.target is not None:
-            self.target = matrix_of(asked.target)
+            self.target = matrix_of(asked.target).copy()
         elif start is not None:
             self.target = np.asarray(self.pose(start), float)
         else:
@@ -285,10 +288,10 @@ class _Bound:
             angular = tilt(relative, self.spin)
         elif self.turns.any():
             angular = _turn(relative)
-        distance, angle, reach = (
-            np.sqrt(np.einsum("ki,ki->k", v, v)) for v in (linear, angular, p)
+        distance, angle = (
+            np.sqrt(np.einsum("ki,ki->k", v, v)) for v in (linear, angular)
         )
-        return Errors(np.concatenate([linear, angular], axis=1), distance, angle, reach)
+        return Errors(np.concatenate([linear, angular], axis=1), distance, angle)
 
     def slopes(self, Q: Array, e: Array) -> Array:
         """Return the derivatives of errors, shape (k, 6, n); 0 where nothing counts."""
@@ -334,18 +337,6 @@ def tilt(R: Array, spin: int) -> Array:
     flat = (s < 1e-9) & (angle > 1.0)
     along[flat] = np.eye(3)[following]
     return along * angle[:, None]
-
-
-class _Speeds(NamedTuple):
-    """Bounds of the speed of a frame relative to another.
-
-    Attributes:
-        chain: The joints between them.
-        bending: Accelerations by speeds [per unit], shape (c,); may be infinite.
-    """
-
-    chain: FrameChain
-    bending: Array
 
 
 @final
@@ -395,13 +386,17 @@ class Manifold:
 
     def violations(self, Q: Array) -> Array:
         """Return errors by tolerances, one column for each constraint, (k, parts)."""
-        if not self.parts:
-            return np.zeros((len(Q), 0))
-        return np.stack([one.violation(one.errors(Q)) for one in self.parts], axis=1)
+        found = np.zeros((len(Q), len(self.parts)))
+        if self._proof is not None:
+            found[:, self._moved_places] = self._proof.violations_of(Q)
+        for k, one in enumerate(self.parts):
+            if self._proof is None or k not in self._moved_places:
+                found[:, k] = one.violation(one.errors(Q))
+        return found
 
     def is_near(self, Q: Array) -> Truths:
         """Return which rows are within half of the tolerances, shape (k,)."""
-        return np.asarray((self.violations(Q) <= LOOSE).all(axis=1))
+        return np.asarray((self.violations(Q) <= PART_OF_TOLERANCE).all(axis=1))
 
     def project(self, Q: Array) -> tuple[Array, Truths]:
         """Return positions near given ones that satisfy all, and which ones do.
@@ -422,6 +417,11 @@ class Manifold:
         return self._projector.columns
 
     @cached_property
+    def _moved_places(self) -> list[int]:
+        """Return which constraints joints can change."""
+        return [self.parts.index(one) for one, _ in self._moved]
+
+    @cached_property
     def _moved(self) -> list[tuple[_Bound, Goal]]:
         """Return the constraints that joints can change, as goals."""
         tree = bound_state(self.cell, self.state).tree
@@ -439,15 +439,15 @@ class Manifold:
         return found
 
     @cached_property
-    def _projector(self) -> Projector | None:
-        """Return machine code that projects, None where it knows too little.
+    def _problem(self) -> IKProblem | None:
+        """Return the constraints that joints can change, as goals for machine code.
 
-        That is of closed loops, of joints that run in Python, and where no joint moves
-        the frames.
+        None where that knows too little: of closed loops, of joints that run in Python,
+        and where no joint moves the frames.
         """
         if not self._moved or self.cell.loop_system.blocks:
             return None
-        parts, goals = zip(*self._moved, strict=True)
+        goals = tuple(goal for _, goal in self._moved)
         bound = bound_state(self.cell, self.state)
         names = self.cell.joint_names
         joints = [names[k] for k in np.flatnonzero(self.upper > self.lower)]
@@ -464,15 +464,42 @@ class Manifold:
             return IKProblem(bound.tree, goals, selection)
 
         problem = kept_few(self.cell, "projections", key, made)
+        if problem.selection.passive or not problem.can_search:
+            return None
+        return problem
+
+    @cached_property
+    def _targets(self) -> tuple[Array, Array]:
+        """Return the targets of those goals, (k, 4, 4), and their boxes, (b, 2, 3)."""
+        parts = [one for one, _ in self._moved]
         boxes = [(one.lower, one.upper) for one in parts if one.asked.box is not None]
-        chosen = list(selection.inputs)
+        finite = np.clip(np.array(boxes).reshape(-1, 2, 3), -INFINITE_END, INFINITE_END)
+        return np.stack([one.target for one in parts]), finite
+
+    @cached_property
+    def _projector(self) -> Projector | None:
+        """Return machine code that projects; None where Python has to."""
+        problem = self._problem
+        if problem is None:
+            return None
+        chosen = list(problem.selection.inputs)
         numbers = ProjectorNumbers(
-            targets=np.stack([one.target for one in parts]),
-            boxes=np.clip(np.array(boxes).reshape(-1, 2, 3), -FAR, FAR),
-            lower=self.lower[chosen],
-            upper=self.upper[chosen],
+            *self._targets, self.lower[chosen], self.upper[chosen]
         )
         return projector_of(problem, numbers, len(self.lower))
+
+    @cached_property
+    def _proof(self) -> ConstraintProof | None:
+        """Return machine code for errors and proofs; None where Python has to."""
+        problem, speeds = self._problem, self.speeds
+        if problem is None:
+            return None
+        tolerances = np.array(
+            [(one.asked.distance, one.asked.angle) for one, _ in self._moved]
+        )
+        chains = None if speeds is None else [speeds[k] for k in self._moved_places]
+        numbers = ProofNumbers(*self._targets, tolerances, chains)
+        return constraint_proof_of(problem, numbers, len(self.lower))
 
     def _by_newton(self, found: Array) -> tuple[Array, Truths]:
         """Return the same by Newton's method in NumPy, from positions in limits."""
@@ -482,14 +509,14 @@ class Manifold:
             return found, ~done
         inverse = np.where(self.upper > self.lower, self.weights**-2.0, 0.0)
         rows = np.arange(len(found))
-        for step in range(STEPS + 1):
+        for step in range(NEWTON_STEPS + 1):
             now = found[rows]
             errors = [one.errors(now) for one in self.parts]
             e = np.concatenate([each.e for each in errors], axis=1)
             is_done = np.abs(e).max(axis=1) < SNUG
             done[rows[is_done]] = True
             rows, e = rows[~is_done], e[~is_done]
-            if step == STEPS or not len(rows):
+            if step == NEWTON_STEPS or not len(rows):
                 break
             now = now[~is_done]
             # Weighted damped least squares: W J' (J W J' + d 1)^-1 e, W = weights^-2.
@@ -507,7 +534,9 @@ class Manifold:
             y = np.linalg.solve(square, e[:, :, None])
             way = np.einsum("kij,kil->kj", JW, y)
             length = np.sqrt((way * way) @ self.weights**2.0)
-            way *= np.minimum(1.0, LONGEST / np.maximum(length, LONGEST))[:, None]
+            way *= np.minimum(
+                1.0, LONGEST_NEWTON_STEP / np.maximum(length, LONGEST_NEWTON_STEP)
+            )[:, None]
             found[rows] = np.clip(now - way, self.lower, self.upper)
         return found, done
 
@@ -526,7 +555,7 @@ class Manifold:
     # proofs
 
     @cached_property
-    def speeds(self) -> list[_Speeds] | None:
+    def speeds(self) -> list[ChainNumbers] | None:
         """Return bounds of speeds for each constraint; None where some have none."""
         bound = bound_state(self.cell, self.state)
         moving, tree = straight_links(self.cell), bound.tree
@@ -541,7 +570,7 @@ class Manifold:
                 moving, tree, self.lower, self.upper, accelerations=True
             ),
         )
-        found: list[_Speeds] = []
+        found: list[ChainNumbers] = []
         for one in self.parts:
             ends = [
                 self.cell.frame(x) for x in (one.asked.frame, one.asked.relative_to)
@@ -550,7 +579,9 @@ class Manifold:
             if not np.isfinite([chain.linear, chain.angular]).all():
                 return None
             more = np.where(chain.inverse, 2.0 * chain.angular, 0.0)
-            found.append(_Speeds(chain, bounds.bending[chain.coordinates] + more))
+            bending = bounds.bending[chain.coordinates] + more
+            numbers = chain.rates, chain.linear, chain.angular, bending, chain.inverse
+            found.append(ChainNumbers(*numbers))
         return found
 
     def holds(self, A: Array, B: Array, step: float) -> Truths:
@@ -564,91 +595,17 @@ class Manifold:
             step: The distance of samples where nothing is proven.
         """
         holds = np.ones(len(A), np.bool_)
-        speeds = self.speeds
-        for number, one in enumerate(self.parts):
-            rows = np.flatnonzero(holds)
-            if not len(rows):
-                break
-            if speeds is None:
-                holds[rows] = self._sampled(one, A[rows], B[rows], step)
-            else:
-                holds[rows] = _proven(one, speeds[number], A[rows], B[rows])
+        if not (self.parts and len(A)):
+            return holds
+        if self.speeds is None:
+            length = np.sqrt((B - A) ** 2.0 @ self.weights**2.0)
+            pieces = max(1, int(np.ceil(length.max() / step)))
+            for t in np.linspace(0.0, 1.0, pieces + 1):
+                holds &= (self.violations(A + t * (B - A)) <= 1.0).all(axis=1)
+            return holds
+        if self._proof is not None:
+            holds = self._proof.holds_along(A, B)
+        for k, one in enumerate(self.parts):
+            if k not in self._moved_places:  # nothing changes it
+                holds &= one.violation(one.errors(A)) <= 1.0
         return holds
-
-    def _sampled(self, one: _Bound, A: Array, B: Array, step: float) -> Truths:
-        length = np.sqrt((B - A) ** 2.0 @ self.weights**2.0)
-        pieces = max(1, int(np.ceil(length.max() / step)))
-        good = np.ones(len(A), np.bool_)
-        for t in np.linspace(0.0, 1.0, pieces + 1):
-            good &= one.violation(one.errors(A + t * (B - A))) <= 1.0
-        return good
-
-
-def _proven(one: _Bound, speeds: _Speeds, A: Array, B: Array) -> Truths:
-    """Return for which motions a constraint is proven, shape (k,)."""
-    good = np.ones(len(A), np.bool_)
-    ends = one.errors(np.concatenate([A, B])).reach
-    # Bounds hold while the frame is nearer than this: shown along with the rest, where
-    # joints move the frame of the target.
-    chain = speeds.chain
-    is_carried = (chain.angular[chain.inverse] > 0.0).any()
-    far = np.full(len(A), np.inf)
-    if is_carried:
-        far = np.maximum(ends[: len(A)], ends[len(A) :]) + SLACK
-    v = np.einsum("kj,cj->kc", np.abs(B - A), chain.rates)
-    L, W = v * chain.moves(far[:, None]), v * chain.angular
-    linear, angular = L.sum(axis=1), W.sum(axis=1)
-    bent = second_bounds(L, W, zero_product(v, speeds.bending)).T
-    most = one.asked.distance, one.asked.angle
-    by_speed = np.maximum(linear / most[0], angular / most[1])
-    by_bend = 0.5 * np.sqrt(np.maximum(bent[0] / most[0], bent[1] / most[1]))
-    counts = np.ceil(np.minimum(by_speed, by_bend))
-    counts = np.clip(counts, 1, MOST).astype(np.int64)
-    rows = np.repeat(np.arange(len(A)), counts)
-    first = np.cumsum(counts) - counts
-    begin, size = (
-        (np.arange(len(rows)) - first[rows]) / counts[rows],
-        1.0 / counts[rows],
-    )
-    is_linear = one.counts.any() or one.asked.box is not None
-    for _ in range(ROUNDS):
-        left: list[tuple[Indices, Array, Array]] = []
-        for start in range(0, len(rows), MOST):
-            part = slice(start, start + MOST)
-            r, t, h = rows[part], begin[part], size[part]
-            both = [
-                one.errors(A[r] + each[:, None] * (B[r] - A[r])) for each in (t, t + h)
-            ]
-            for each in both:
-                good[r[one.violation(each) > 1.0]] = False
-
-            def greatest(  # by speeds or by bends, whichever tells more
-                a: Array, b: Array, speed: Array, bend: Array
-            ) -> Array:
-                return np.minimum(
-                    np.maximum(a, b) + 0.125 * bend, 0.5 * (a + b + speed)
-                )
-
-            d, w = h * linear[r], h * angular[r]
-            dd, ww = (h * h * each[r] for each in bent)
-            x, y = both
-            chords = [2.0 * np.sin(0.5 * each.angle) for each in both]
-            # From either end it gets no farther, so that bounds hold in between.
-            is_free = np.maximum(x.reach, y.reach) + 0.5 * d <= far[r]
-            if is_linear:
-                is_free &= greatest(x.distance, y.distance, d, dd) <= most[0]
-            if one.turns.any():
-                turned = greatest(chords[0], chords[1], w, ww)
-                is_free &= turned <= 2.0 * np.sin(0.5 * most[1])
-            open_ = ~is_free & good[r]
-            left.append((r[open_], t[open_], h[open_]))
-        rows, begin, size = (np.concatenate(each) for each in zip(*left, strict=True))
-        keep = good[rows]
-        rows, begin, size = rows[keep], begin[keep], size[keep] * 0.5
-        if not len(rows):
-            return good
-        rows = np.repeat(rows, 2)
-        begin = np.stack([begin, begin + size], axis=1).ravel()
-        size = np.repeat(size, 2)
-    good[rows] = False
-    return good

@@ -84,7 +84,7 @@ __all__ = ["Deviations", "ToolChain", "are_bounded", "chain_of", "path_error"]
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 
-SLACK: Final = 0.05
+ROOM_AROUND_CURVE: Final = 0.05
 """How far from the curve the tool may be where bounds of its speed hold [m]."""
 
 ROUNDING: Final = 1e-12
@@ -174,7 +174,7 @@ class ToolChain(NamedTuple):
             bent = joint.bending(q[:-1], q[1:])
             leaps[:, k] = np.isinf(bent) & (rates[:, k] > 0.0)
             B[:, k] = rates[:, k] * np.where(np.isfinite(bent), bent, 0.0)
-        far = curve.farthest + SLACK
+        far = curve.farthest + ROOM_AROUND_CURVE
         L = rates * self.chain.moves(far)
         # Sums over the joints before each.
         S = np.cumsum(W, axis=1) - W
@@ -198,7 +198,9 @@ class ToolChain(NamedTuple):
         # Chords of unit vectors to angles.
         for array in (bound, bend):
             array[:, 1] = 2.0 * np.arcsin(np.minimum(0.5 * array[:, 1], 1.0))
-        bound[~np.isfinite(bound) | (np.abs(bound[:, :1]) > SLACK)] = math.inf
+        bound[~np.isfinite(bound) | (np.abs(bound[:, :1]) > ROOM_AROUND_CURVE)] = (
+            math.inf
+        )
         return Deviations(bound, bend)
 
 

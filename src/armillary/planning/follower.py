@@ -62,7 +62,7 @@ PART_OF_TOLERANCE: Final = 0.02
 SPARE: Final = 0.75
 """What part of the tolerance samples are chosen for."""
 
-FINER: Final = (5.0, 25.0)
+FINER_DISTANCES: Final = (5.0, 25.0)
 """By how much these distances are divided where a path ends."""
 
 MOST_PARTS: Final = 64
@@ -74,7 +74,7 @@ LEAP: Final = 0.3
 UNKNOWN: Final = 8.0
 """In so many parts where nothing says how many are needed."""
 
-ROUNDS: Final = 16
+MOST_ROUNDS_OF_SAMPLES: Final = 16
 MOST_SAMPLES: Final = 1 << 20
 
 SINGULAR: Final = 5e-2
@@ -86,7 +86,7 @@ AT_LIMIT: Final = 1e-4
 MOST_OF_A_TURN: Final = 0.95 * math.tau
 """A joint that jumps by so much stands at the other end of its limits."""
 
-NEAR: Final = 1e-4
+NAMED_WITHIN: Final = 1e-4
 """Links that are so near where a motion stops are named [m]."""
 
 
@@ -199,11 +199,11 @@ class ToolFollower:
         best = self._ended(coarse, end)
         # Where a path ends it may be that coarse poses led to another branch: from its
         # beginning it is followed in smaller steps.
-        for finer in FINER:
+        for finer in FINER_DISTANCES:
             samples, _, last = best
             if last is None or last is end or not len(samples.s):
                 break
-            if start is None and finer == FINER[0]:
+            if start is None and finer == FINER_DISTANCES[0]:
                 closer = self._planned(end, finer)
             else:
                 closer = self._tracked(samples.q[0], end, finer)
@@ -370,7 +370,7 @@ class ToolFollower:
         """Return samples with bounds below the tolerance, and where that fails."""
         most = np.array(self.tolerance)
         found = self._deviations(samples)
-        for _ in range(ROUNDS):
+        for _ in range(MOST_ROUNDS_OF_SAMPLES):
             h = np.diff(samples.s)
             is_wide = ~(found.bound <= most).all(axis=1)
             counts = np.where(h > self.step * (1.0 + 1e-9), np.ceil(h / self.step), 1.0)
@@ -558,7 +558,7 @@ class ToolFollower:
         where = samples.s[k]
         if len(whole) > 1:
             where = where + part * (samples.s[k + 1] - where)
-        near = check.contacts(motions.q[k], within=check.margin + NEAR)
+        near = check.contacts(motions.q[k], within=check.margin + NAMED_WITHIN)
         pairs = tuple(contact.links for contact in near)
         return k, float(where), pairs
 

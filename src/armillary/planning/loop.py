@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from armillary import forks
 from armillary.kernel.binding import address_of
-from armillary.kernel.column_function import ColumnFunction, native_lanes
+from armillary.kernel.column_function import ColumnFunction, aligned, native_lanes
 from armillary.kernel.machine_type import F64
 from armillary.kernel.memory import Struct
 from armillary.kernel.search import MONOTONIC, clock
@@ -42,7 +42,6 @@ __all__ = [
     "NativeLoop",
     "Problem",
     "Space",
-    "aligned",
     "solve_all",
 ]
 
@@ -51,8 +50,6 @@ Words = npt.NDArray[np.int64]
 
 PATH_ROOM: Final = 4096
 """Way points of a way, before it is shortened."""
-
-ALIGNMENT: Final = 64
 
 CALL_WORDS: Final = CALL.bytes // 8
 
@@ -599,13 +596,6 @@ class _LoopMemory:
         verdicts = np.empty(USUAL_GOALS, np.int64)
         view, owned = call.data.cast("B").cast("q"), [*trees, ramp, *owned]
         return cls(words, view, path, verdicts, addresses, tuple(owned))
-
-
-def aligned(count: int, kind: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Return memory for numbers that begins at a line of the cache."""
-    memory = np.empty(count * kind.itemsize + ALIGNMENT, np.uint8)
-    start = -address_of(memory) % ALIGNMENT
-    return memory[start : start + count * kind.itemsize].view(kind)
 
 
 def packed(struct: Struct, values: Mapping[str, Any]) -> Words:

@@ -23,10 +23,10 @@ Owners = npt.NDArray[np.int64] | None
 Way = Array | None
 """Way points of a free motion, shape (k, n), with both ends; None if there is none."""
 
-LEVELS: Final = 12
+MOST_HALVINGS: Final = 12
 """How often motions along constraints are halved."""
 
-ASTRAY: Final = 0.8
+ASTRAY_PART: Final = 0.8
 """Halves that are longer than this part of the whole lead elsewhere."""
 
 QUARTERS: Final = np.array([0.25, 0.5, 0.75])
@@ -202,7 +202,7 @@ class MotionTests:
         row, at, size = np.arange(len(A)), np.zeros(len(A)), 1.0
         a, b = A, B
         rows, times, points = [row, row], [at, at + 1.0], [A, B]
-        for _ in range(LEVELS):
+        for _ in range(MOST_HALVINGS):
             inner = a + QUARTERS[:, None, None] * (b - a)
             is_near = manifold.is_near(inner.reshape(-1, a.shape[1]))
             is_open = ~is_near.reshape(len(QUARTERS), -1).all(axis=0) & ~lost[row]
@@ -213,7 +213,7 @@ class MotionTests:
             middle, is_done = manifold.project(A[row] + middles * (B - A)[row])
             whole = self.lengths(a, b)
             half = np.maximum(self.lengths(a, middle), self.lengths(middle, b))
-            lost[row[~is_done | (half > ASTRAY * whole)]] = True
+            lost[row[~is_done | (half > ASTRAY_PART * whole)]] = True
             size *= 0.5
             rows.append(row)
             times.append(at + size)

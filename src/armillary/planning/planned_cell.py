@@ -22,7 +22,13 @@ from armillary.kernel.search import is_over
 from armillary.model.fields import kept, kept_few
 from armillary.model.limit_rows import LimitRows
 from armillary.model.workcell import Workcell
-from armillary.planning.constraint import LOOSE, FrameConstraint, Manifold
+from armillary.planning.constraint import (
+    PART_OF_TOLERANCE,
+    FrameConstraint,
+    Manifold,
+    constraints_of,
+    content_of,
+)
 from armillary.planning.goals import Goals
 from armillary.planning.graph import Answer, Graph, GraphQuery
 from armillary.planning.loop import NativeLoop
@@ -47,13 +53,13 @@ TURN: Final = 2.0 * np.pi
 NEARLY: Final = 2e-6
 """Pairs that are nearer than the margin and this are named where links touch [m]."""
 
-LONGEST: Final = 1e9
+LONGEST_SEARCH: Final = 1e9
 """Time after which a search ends in any case [s]; a clock of nanoseconds holds it."""
 
 HEAVIEST: Final = 1e6
 """The greatest weight of a joint; the least is its inverse."""
 
-FINEST: Final = 1e-6
+FINEST_RESOLUTION: Final = 1e-6
 """The least resolution [rad or m of one joint]."""
 
 
@@ -83,9 +89,10 @@ def planned_cell(
         raise ModelError(f"No joint of '{cell.name}' moves: there is nothing to plan.")
     w = np.ones(n) if weights is None else _weights(weights, n)
     step = positive_number("The resolution", resolution)
-    if not FINEST <= step < math.inf:
+    if not FINEST_RESOLUTION <= step < math.inf:
         raise ModelError(
-            f"The resolution must be finite and at least {FINEST:g}, not {step!r}."
+            f"The resolution must be finite and at least {FINEST_RESOLUTION:g}, not "
+            f"{step!r}."
         )
     if not len(check.pairs):
         LOG.warning(
@@ -276,15 +283,24 @@ class PlannedCell:
         lower, upper = self.box(*ends)
         if region is not None:
             lower, upper = np.maximum(lower, region[0]), np.minimum(upper, region[1])
-        return Manifold(
-            self.check.cell,
-            self.check.state,
-            constraints,
-            start=start,
-            lower=lower,
-            upper=upper,
-            weights=self.weights,
-        )
+        every = constraints_of(constraints)
+        numbers = [lower, upper]
+        if start is not None and any(each.target is None for each in every):
+            numbers.append(start)
+
+        def made() -> Manifold:
+            return Manifold(
+                self.check.cell,
+                self.check.state,
+                every,
+                start=start,
+                lower=lower,
+                upper=upper,
+                weights=self.weights,
+            )
+
+        contents = *map(content_of, every), *(each.tobytes() for each in numbers)
+        return kept_few(self, "manifolds", contents, made)
 
     def compile(self, manifold: Manifold, start: Array) -> None:
         """Compile what plans within constraints call, so that no timeout counts it."""
@@ -386,7 +402,7 @@ class PlannedCell:
         counts = [len(each) for each in ends]
         rows, of = np.concatenate(ends), np.repeat(np.arange(len(ends)), counts)
         violations, is_free = manifold.violations(rows), motions.are_free(rows, of)
-        holds = np.asarray((violations <= LOOSE).all(axis=1))
+        holds = np.asarray((violations <= PART_OF_TOLERANCE).all(axis=1))
         first = np.cumsum([0, *counts])
         found: list[_Admitted | Plan] = []
         for k, (query, each) in enumerate(zip(queries, goals, strict=True)):
@@ -405,7 +421,7 @@ class PlannedCell:
         """Return a problem with its free goals, by verdicts of start and goals."""
         violations, holds, is_free = verdicts
         if not (holds[0] and holds[1:].any()):
-            bad = np.flatnonzero(violations[int(holds[0])] > LOOSE)
+            bad = np.flatnonzero(violations[int(holds[0])] > PART_OF_TOLERANCE)
             names = tuple(str(manifold.parts[k].asked) for k in bad)
             at_start, at_goal = PlanReason.START_VIOLATES, PlanReason.GOAL_VIOLATES
             return self.without(at_goal if holds[0] else at_start, violated=names)
@@ -467,9 +483,9 @@ def seconds_of(timeout: float | None, name: str = "timeout") -> float | None:
     Raises:
         ModelError: The timeout is not a number from 0 up.
     """
-    if timeout is None or (type(timeout) is float and 0.0 <= timeout < LONGEST):
+    if timeout is None or (type(timeout) is float and 0.0 <= timeout < LONGEST_SEARCH):
         return timeout
     seconds = float(timeout) if isinstance(timeout, Real) else math.nan
     if not seconds >= 0.0:
         raise ModelError(f"The {name} must be a number from 0 up, not {timeout!r}.")
-    return None if seconds == math.inf else min(seconds, LONGEST)
+    return None if seconds == math.inf else min(seconds, LONGEST_SEARCH)

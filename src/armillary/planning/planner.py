@@ -56,13 +56,13 @@ STEP: Final = 1.0 / 32.0
 LARGEST_TREE: Final = 2**31 - 1
 """The most nodes of a tree, whose numbers have 32 bits."""
 
-FEWEST, MOST = 64, 10_000
+FEWEST_POSITIONS, MOST_POSITIONS = 64, 10_000
 """Positions of a straight motion that are looked at for what is in the way."""
 
-SOON: Final = 20_000_000
+TIME_BEFORE_PROOF: Final = 20_000_000
 """How long is searched for a way before a proof that there is none is tried [ns]."""
 
-LATER: Final = 1_000_000_000
+MOST_TIME_BEFORE_PROOF: Final = 1_000_000_000
 """The same where so many joints move that there mostly is a way, at most [ns]."""
 
 ENDED: Final = (FOUND, START_TOUCHES, GOAL_TOUCHES)
@@ -71,7 +71,7 @@ ENDED: Final = (FOUND, START_TOUCHES, GOAL_TOUCHES)
 MOST_SEED: Final = 2**62 - 1
 """Bits of a seed that count."""
 
-NEAR: Final = 1e-3
+NEARLY_TOUCHING: Final = 1e-3
 """What is nearer than the margin and this is nearly touching [m]."""
 
 STATUS: Final = (
@@ -462,9 +462,13 @@ class Planner:
         if is_pose or check.is_exact or check.state.passive.size or count < 2:
             return loop.solve(problem)
         now, deadline = time.monotonic_ns(), problem.deadline
-        soon = now + SOON
+        soon = now + TIME_BEFORE_PROOF
         if count > MOST_JOINTS:
-            soon = now + (min(LATER, (deadline - now) // 2) if deadline else LATER)
+            soon = now + (
+                min(MOST_TIME_BEFORE_PROOF, (deadline - now) // 2)
+                if deadline
+                else MOST_TIME_BEFORE_PROOF
+            )
         is_short = 0 < deadline <= soon
         # A way that is found late may be less short than without this deadline.
         part = problem if is_short else problem._replace(deadline=soon, improve=0)
@@ -492,7 +496,7 @@ class Planner:
         All are searched for a short time first, so that those without a way leave time
         to the others; these share what is left then.
         """
-        first = solve_all(items, threads, SOON)
+        first = solve_all(items, threads, TIME_BEFORE_PROOF)
         left = [k for k, each in enumerate(first) if each.status not in ENDED]
         found: list[Found | Plan] = list(first)
         begun = itertools.count()
@@ -516,7 +520,9 @@ class Planner:
         """Return positions on the straight motion between two."""
         way = goal - start
         length = float(np.linalg.norm(way * self.weights))
-        count = max(FEWEST, min(MOST, math.ceil(length / self.options.step)))
+        count = max(
+            FEWEST_POSITIONS, min(MOST_POSITIONS, math.ceil(length / self.options.step))
+        )
         return start + np.linspace(0.0, 1.0, count)[:, np.newaxis] * way
 
     def _separated(self, q0: Array, goals: Array, loop: NativeLoop) -> Plan | None:
@@ -627,7 +633,7 @@ class Planner:
         proofs = self.check.motion_columns(lower, upper)
         # What is proven at last may be searched with a larger margin, so that the proof
         # fails less often; where nothing is proven, what rounding decides touches.
-        wide = self.check.edge_columns(certain=proofs is None, pad=NEAR)
+        wide = self.check.edge_columns(certain=proofs is None, pad=NEARLY_TOUCHING)
         tight = self.check.edge_columns(certain=proofs is None)
         quick = proofs and self.check.edge_proof_columns(lower, upper)
         if wide is None or tight is None:

@@ -24,11 +24,10 @@ from armillary.ik.search_step import (
     row_ends,
     step_program,
 )
-from armillary.kernel.binding import address_of
 from armillary.kernel.column_function import (
     ColumnCode,
     ColumnFunction,
-    column_prototype,
+    RowFunction,
     columns_in_python,
     native_lanes,
     numbers_at,
@@ -36,7 +35,6 @@ from armillary.kernel.column_function import (
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.stages import At, While
 from armillary.kernel.tables import Table, reals
-from armillary.planning.loop import aligned
 from armillary.spatial.vector import Vector
 from armillary.trace import Port, trace
 from armillary.trace.functions import select
@@ -84,8 +82,7 @@ class Projector:
     def __init__(self, columns: ColumnFunction, n: int) -> None:
         """Take machine code for n joints."""
         self.columns = columns
-        self._run = column_prototype(4, columns.lanes)(columns.address)
-        self._n = n
+        self._rows = RowFunction(columns, (n,), (n, 1))
 
     def __call__(self, Q: Array) -> tuple[Array, Truths]:
         """Return what rows become, and which satisfy the constraints.
@@ -93,23 +90,8 @@ class Projector:
         Args:
             Q: Joint positions [m or rad], shape (k, n).
         """
-        lanes, n, count = self.columns.lanes, self._n, len(Q)
-        blocks = -(-count // lanes)
-        given = np.zeros((blocks * lanes, n))
-        given[:count], given[count:] = Q, Q[-1:]
-        columns, found = (
-            aligned(blocks * n * lanes, F64).reshape(blocks, n, lanes) for _ in range(2)
-        )
-        columns[:] = given.reshape(blocks, lanes, n).swapaxes(1, 2)
-        missed = aligned(blocks * lanes, F64)
-        into, out, off = (address_of(x) for x in (columns, found, missed))
-        size, every = n * lanes * 8, (1 << lanes) - 1
-        tables = self.columns.tables
-        for k in range(blocks):
-            at = k * size
-            self._run(into + at, out + at, off + k * lanes * 8, tables, every)
-        rows = found.swapaxes(1, 2).reshape(-1, n)[:count]
-        return np.ascontiguousarray(rows), ~(missed[:count] > 0.0)
+        rows, missed = self._rows(Q)
+        return rows, ~(missed[:, 0] > 0.0)
 
 
 def projector_of(

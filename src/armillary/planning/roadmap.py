@@ -26,7 +26,7 @@ from armillary.planning.region import Bounds, Region, region_of
 
 __all__ = ["Roadmap", "roadmap"]
 
-LEVELS: Final = 5
+MOST_DOUBLINGS: Final = 5
 """How often a roadmap is doubled where a question has no way."""
 
 
@@ -215,7 +215,7 @@ class Roadmap:
         """Yield the graph, and then larger ones, which are kept."""
         graph, count = self.graph, self.count
         yield graph
-        for level in range(1, LEVELS + 1):
+        for level in range(1, MOST_DOUBLINGS + 1):
             before = graph
 
             def grown(

@@ -30,6 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.check import CollisionCheck
+from armillary.collision.check_tables import CheckTables
 from armillary.kernel.search import is_over
 
 __all__ = ["MOST_JOINTS", "separating_pairs"]
@@ -50,8 +51,9 @@ AT_ONCE: Final = 512
 CELLS: Final = 1 << 21
 """Boxes of the finest grid."""
 
-SLACK: Final = 1e-3
-"""By how much depths are taken to be less than they are computed [m]."""
+DEPTH_GAP: Final = 5e-4
+"""By how much depths are taken to be less than they are computed, as a part of the sum
+of the radii of both shapes; the search for them ends within 1e-4 of their size."""
 
 BLOCKED, MIXED, FREE = 0, 1, 2
 
@@ -128,6 +130,7 @@ def _are_separated(
     """Return whether the pairs of a group keep a start from all goals."""
     joints, pairs = group
     lower, spans = limits[0][joints], (limits[1] - limits[0])[joints]
+    gaps = _depth_gaps(check.tables, len(check.pairs))[pairs]
     # Of each pair and joint, in the box of all positions.
     reach = rates[np.ix_(pairs, joints)] * (0.5 * spans)
     ends = (np.vstack([start, goals])[:, joints] - lower) / spans
@@ -156,7 +159,7 @@ def _are_separated(
             Q = np.tile(start, (len(part), 1))
             Q[:, joints] = lower + (part + 0.5) / counts * spans
             distances = check.distances_of(pairs, Q)
-            far = (distances + (moves + SLACK)).min(axis=1)
+            far = (distances + (moves + gaps)).min(axis=1)
             near = (distances - moves).min(axis=1)
             found = np.where(near > check.margin, FREE, MIXED)
             found = np.where(far <= check.margin, BLOCKED, found)
@@ -167,6 +170,21 @@ def _are_separated(
         greatest = (reach / counts).max(axis=0)
         for axis in np.flatnonzero(greatest > 0.5 * greatest.max()):
             state = np.repeat(state, 2, axis=axis)
+
+
+def _depth_gaps(tables: CheckTables, count: int) -> Array:
+    """Return how much less depths may be than they are computed, of each pair, (k,).
+
+    It grows with the sizes of shapes, so that it is right for arms of any size.
+    """
+    # Formulas with half spaces, whose radii are infinite, have no gap.
+    radii = np.where(np.isfinite(tables.pairs.radii), tables.pairs.radii, 0.0)
+    of_links = np.zeros(len(tables.first) - 1)
+    owners = np.repeat(np.arange(len(of_links)), np.diff(tables.first))
+    np.maximum.at(of_links, owners, radii)
+    gaps = np.full(count, 2.0 * DEPTH_GAP * of_links.max(initial=0.0))
+    gaps[tables.moving] = DEPTH_GAP * of_links[tables.links].sum(axis=1)
+    return gaps
 
 
 def _reached(state: npt.NDArray[np.int8], first: Indices) -> npt.NDArray[np.bool_]:

@@ -34,31 +34,31 @@ __all__ = ["Searched", "SurfaceSearch", "search_all"]
 
 Array = npt.NDArray[np.float64]
 
-SAME: Final = 1e-6
+SAME_POINT: Final = 1e-6
 """Way points that are nearer to each other are one, as weighted lengths."""
 
-DETOURS: Final = 2
+MOST_NESTED_DETOURS: Final = 2
 """How often a detour may have detours."""
 
-FINER: Final = 4.0
+FINER_DETOUR: Final = 4.0
 """How many times as many samples a detour has."""
 
-FINEST: Final = 64.0
+FINEST_SEARCH: Final = 64.0
 """The most that a search has."""
 
-MISSES: Final = 2
+MOST_MISSED_ROUNDS: Final = 2
 """After so many rounds of shortcuts that gain nothing another way is searched for."""
 
-SLICE: Final = 50_000_000
+FIRST_SLICE: Final = 50_000_000
 """How long others wait for a search at first [ns]."""
 
 ANOTHER: Final = 1 << 32
 """What the seed of a further search is larger by."""
 
-ENDS: Final = 2
+POINTS_OF_STRAIGHT: Final = 2
 """Way points of a straight motion."""
 
-PROOFS: Final = 2
+PROOF_TIMES: Final = 2
 """So many times the time of the last proof is left for the next one."""
 
 
@@ -137,12 +137,12 @@ class SurfaceSearch:
             ((found, goal),) = yield _Searches([problem], finer)
             if found is None:
                 break
-            best = yield from self._proven(found, goal, problem, finer * FINER)
+            best = yield from self._proven(found, goal, problem, finer * FINER_DETOUR)
             if best is not None:
                 break
             if is_over(query.deadline):
                 break
-            finer = min(2.0 * finer, FINEST)
+            finer = min(2.0 * finer, FINEST_SEARCH)
         if best is not None and query.improve:
             best = yield from self._improved(best, finer, motions)
         counts = self.samples, self.nodes
@@ -167,9 +167,9 @@ class SurfaceSearch:
         """
         end, least = self.query.improve, motions.length_of(best.q)
         for more in count(1):
-            left, proof = end - time.monotonic_ns(), PROOFS * self._proof_took
+            left, proof = end - time.monotonic_ns(), PROOF_TIMES * self._proof_took
             slot = left // 2 if left > 2 * proof else left - proof
-            if slot <= 0 or len(best.q) == ENDS:
+            if slot <= 0 or len(best.q) == POINTS_OF_STRAIGHT:
                 break
             until = time.monotonic_ns() + slot
             problem = self._problem(more * ANOTHER, until)._replace(improve=until)
@@ -177,7 +177,7 @@ class SurfaceSearch:
             if found is None or motions.length_of(found) >= least:
                 continue
             between = problem._replace(deadline=end)
-            other = yield from self._proven(found, to, between, finer * FINER)
+            other = yield from self._proven(found, to, between, finer * FINER_DETOUR)
             best = self._better(best, other, motions)
             least = motions.length_of(best.q)
         return best
@@ -193,7 +193,10 @@ class SurfaceSearch:
         rng, now, end = np.random.default_rng(self.query.seed), best, self.query.improve
         for more in count(1):
             missed = 0
-            while missed < MISSES and time.monotonic_ns() + self._proof_took < end:
+            while (
+                missed < MOST_MISSED_ROUNDS
+                and time.monotonic_ns() + self._proof_took < end
+            ):
                 chords = Chords.of(refined(now.q, motions), rng, motions)
                 proven = yield from self._between(*chords.ends)
                 q = chords.replaced(proven.ways, motions)
@@ -206,13 +209,15 @@ class SurfaceSearch:
                 points = merged(now.q, motions)
                 proven = yield from self._between(points[:-1], points[1:])
                 best = self._better(best, _joined(points, proven, now), motions)
-            if time.monotonic_ns() + PROOFS * self._proof_took >= end:
+            if time.monotonic_ns() + PROOF_TIMES * self._proof_took >= end:
                 return best
             problem = self._problem(more * ANOTHER, end)
             ((found, to),) = yield _Searches([problem], finer)
             other = None
             if found is not None:
-                other = yield from self._proven(found, to, problem, finer * FINER)
+                other = yield from self._proven(
+                    found, to, problem, finer * FINER_DETOUR
+                )
             now = best if other is None else other
         raise AssertionError("unreachable")
 
@@ -244,7 +249,7 @@ class SurfaceSearch:
         parts = [q[k : k + 2] for k in range(len(q) - 1)]
         left: list[int] = list(range(len(parts)))
         is_certain = True
-        for detours in range(DETOURS, -1, -1):
+        for detours in range(MOST_NESTED_DETOURS, -1, -1):
             ends = np.stack([parts[k] for k in left])
             proven = yield from self._between(ends[:, 0], ends[:, 1])
             ways, is_certain = proven.ways, is_certain and proven.is_certain
@@ -265,7 +270,7 @@ class SurfaceSearch:
             found = yield _Searches(asked, finer)
             if any(each is None for each, _ in found):
                 break
-            finer *= FINER
+            finer *= FINER_DETOUR
             # Motions of detours are proven next, in place of those that are not.
             inner = dict(zip(bad, (each for each, _ in found), strict=True))
             longer: list[Array] = []
@@ -367,7 +372,7 @@ class _NativeSearches:
             if len(self.searches) == 1:
                 self.found[k, j] = loop.solve(problem)
                 return
-            end, time_left = problem.deadline, self.slices.get((k, j), SLICE)
+            end, time_left = problem.deadline, self.slices.get((k, j), FIRST_SLICE)
             until = time.monotonic_ns() + time_left
             is_whole = 0 < end <= until
             part = problem if is_whole else problem._replace(deadline=until)
@@ -425,7 +430,7 @@ class _NativeSearches:
                 ways.append((None, -1))
                 continue
             q = each.q
-            is_new = motions.lengths(q[:-1], q[1:]) > SAME
+            is_new = motions.lengths(q[:-1], q[1:]) > SAME_POINT
             is_new[0] = True
             ways.append((np.concatenate([q[:-1][is_new], q[-1:]]), each.goal))
         return ways

@@ -39,7 +39,7 @@ SHORTEST: Final = 1e-4
 NEARLY: Final = 1e-6
 """By how much farther apart than enough is proven to be enough [m]."""
 
-MOST: Final = 4_000_000
+MOST_DISTANCES: Final = 4_000_000
 """Distances that are computed at most; then what is proven is less."""
 
 ROUNDING: Final = 1e-9
@@ -255,7 +255,7 @@ def _least(
         bounds = spans.bounds
         is_open = bounds < min(least, best) - tolerance
         is_open &= (spans.b - spans.a) > 1e-12 * max(end, 1.0)
-        if count > MOST // len(check.pairs):
+        if count > MOST_DISTANCES // len(check.pairs):
             is_open[:] = False
         proven = min(proven, float(bounds[~is_open].min(initial=math.inf)))
         if not is_open.any():

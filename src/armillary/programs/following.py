@@ -42,16 +42,16 @@ DIFFERENCE: Final = 2e-3
 
 DURATIONS: Final[Array] = np.asarray(1e-3 * 1.1 ** np.arange(110), np.float64)
 """Durations of motions that meet a frame, of which the first is taken within which
-limits hold [s], and refined `ROUNDS` times."""
+limits hold [s], and refined `MOST_REFINEMENTS` times."""
 
 COME_FAR: Final = (RunReason.LIMITS, RunReason.OUTRUN)
 """Reasons of motions whose end is reached: they tell more than that others miss it."""
 
 AT_ONCE: Final = 22
-ROUNDS: Final = 3
+MOST_REFINEMENTS: Final = 3
 SHORTEST: Final = float(DURATIONS[0])
 
-SLACK: Final = 1e-6
+LIMIT_ROUNDING: Final = 1e-6
 """By which part limits may be exceeded, as rounding of differences has it."""
 
 INSIDE: Final = 1e-9
@@ -214,7 +214,7 @@ def _quickest(
         ends, reasons = arrivals(durations)
         q, qd, qdd = _quintics(values, ends, durations)
         with np.errstate(invalid="ignore"):
-            fast = mover.excess(qd, qdd) > 1.0 + SLACK
+            fast = mover.excess(qd, qdd) > 1.0 + LIMIT_ROUNDING
             reasons = np.where((reasons == 0) & fast, int(RunReason.OUTRUN), reasons)
             beyond = (reasons == 0) & ~mover.are_within(q)
         reasons[beyond] = int(RunReason.LIMITS)
@@ -239,7 +239,7 @@ def _quickest(
             reason,
             f"no motion of up to {DURATIONS[-1]:.0f} s leads there: {reason.sentence}",
         )
-    for _ in range(ROUNDS):
+    for _ in range(MOST_REFINEMENTS):
         before, duration, _end = found
         finer = before + (duration - before) * np.linspace(0.0, 1.0, AT_ONCE + 1)[1:]
         found = first_of(finer) or found
@@ -324,7 +324,7 @@ class FollowedWay:
         before, power = (0.0, 0.0), 1.0
         for _ in range(24):
             motion, excess = self.motion(values, self.begin, self.begin + self.duration)
-            if excess <= 1.0 + SLACK:
+            if excess <= 1.0 + LIMIT_ROUNDING:
                 return motion
             # The excess falls with some power of the duration, less than the first
             # where the frame itself takes a part of the rates.

@@ -18,8 +18,8 @@ Array = npt.NDArray[np.float64]
 SAMPLE: Final = 0.002
 """The longest time between samples [s]; motions have others where they change."""
 
-FINER: Final = 9
-ROUNDS: Final = 8
+FINER_SAMPLES: Final = 9
+MOST_REFINEMENTS: Final = 8
 """Samples between those around a greatest torque, and how often it is refined."""
 
 
@@ -111,12 +111,14 @@ def _refined(
     time = float(times.ravel()[row])
     low = float(times[max(interval - 1, 0), 0])
     high = float(times[min(interval + 1, len(times) - 1), 1])
-    for _ in range(ROUNDS):
-        fine = np.asarray(np.linspace(low, high, FINER), np.float64)
+    for _ in range(MOST_REFINEMENTS):
+        fine = np.asarray(np.linspace(low, high, FINER_SAMPLES), np.float64)
         torque, _qd = _torques(recording, start, fine)
         found = np.abs(torque[:, k])
         best = int(np.argmax(found))
         if found[best] > value:
             value, time = float(found[best]), float(fine[best])
-        low, high = map(float, fine[[max(best - 1, 0), min(best + 1, FINER - 1)]])
+        low, high = map(
+            float, fine[[max(best - 1, 0), min(best + 1, FINER_SAMPLES - 1)]]
+        )
     return value, time

@@ -40,7 +40,7 @@ Made = TypeVar("Made")
 ROUGHLY: Final = 2.0**-12
 """To what positions are rounded that solvers of poses start from [m or rad]."""
 
-SAME: Final = 1e-6
+SAME_ANSWER: Final = 1e-6
 """Answers to a pose that are so near to each other are one [m or rad]."""
 
 MOST_EXCESS: Final = 1.01
@@ -485,7 +485,7 @@ class Moves:
             self.world.surroundings(step.frame, but=track),
         )
         again = self._kept(key, lambda: np.array(solver(X, near=near).q))
-        is_same = bool(np.abs(again - q).max() < SAME)  # NaN where none is found
+        is_same = bool(np.abs(again - q).max() < SAME_ANSWER)  # NaN where none is found
         return again if is_same else q
 
     def _key_of_check(self) -> Hashable:

@@ -51,7 +51,7 @@ TOLERANCE: Final = 1e-6
 ROUNDED: Final = 0.8
 """The greatest part of a tolerance that numbers of 24 bits may take."""
 
-SLACK: Final = 1e-6
+LIMIT_ROUNDING: Final = 1e-6
 """Part of a limit by which rounding may exceed it."""
 
 STANDS: Final = 1e-12
@@ -380,14 +380,14 @@ def _check_limits(cell: Workcell, motion: Motion) -> None:
     """Refuse a motion beyond limits of the model."""
     names = list(motion.joint_names)
     excess = motion.limit_excess(cell, joints=names)
-    if excess > SLACK:
+    if excess > LIMIT_ROUNDING:
         raise ModelError(
             f"The motion goes beyond a limit of positions by {excess:.3g} m or rad; "
             "motion.limit_excess(cell) says so, too."
         )
     limits = cell.velocity_limits[[cell.joint(name) for name in names]]
     peaks = motion.peaks().velocity
-    over = peaks > limits * (1.0 + SLACK)
+    over = peaks > limits * (1.0 + LIMIT_ROUNDING)
     if over.any():
         k = int(np.argmax(over))
         raise ModelError(

@@ -50,7 +50,7 @@ QUINTIC: Final = 5
 """Joints move by polynomials of degree 5: positions, rates, accelerations at both."""
 
 TERMS: Final = (POWERS - 1) ** 2 + 1
-MOST: Final = 200_000
+MOST_POINTS: Final = 200_000
 """Points of a program, at most."""
 APART: Final = 1e-3
 """How far joints of a controller may be from the motion where the bound of the tool's
@@ -205,10 +205,10 @@ def points_of(
         a, b, bound = a[~is_fine], b[~is_fine], bound[~is_fine]
         parts = np.ceil((ROOM * bound / tolerance) ** (1.0 / (degree + 1)))
         parts = np.maximum(parts, 2.0)
-        if not parts.sum() + sum(len(each) for each, _, _ in done) <= MOST:
+        if not parts.sum() + sum(len(each) for each, _, _ in done) <= MOST_POINTS:
             raise ModelError(
-                f"This motion takes more than {MOST} points to keep a tolerance of "
-                f"{tolerance:g}: give a greater tolerance=."
+                f"This motion takes more than {MOST_POINTS} points to keep a tolerance "
+                f"of {tolerance:g}: give a greater tolerance=."
             )
         a, b = _divided(a, b, parts.astype(np.int64))
     begins, pieces, bounds = (np.concatenate(part) for part in zip(*done, strict=True))

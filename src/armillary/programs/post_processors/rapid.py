@@ -27,7 +27,7 @@ __all__ = ["RAPID"]
 
 AXES: Final = 6
 EXTERNAL: Final = 6
-LONGEST: Final = 32
+LONGEST_NAME: Final = 32
 NOT_CONNECTED: Final = "9E9"
 ABSENT: Final = "0"
 """The number of an axis that the robot lacks; 9E9 is for external axes alone."""
@@ -88,7 +88,7 @@ RAPID: Final = PostProcessor(
     external_axes=EXTERNAL,
     may_lack_axes=True,
     may_set_in_motion=False,
-    longest_name=LONGEST,
+    longest_name=LONGEST_NAME,
     reserved=(
         "module endmodule proc endproc func endfunc trap endtrap const var pers task "
         "local if then else elseif endif for from to step do endfor while endwhile "
@@ -111,7 +111,7 @@ RAPID: Final = PostProcessor(
     check_port=ports_that(
         "A port of RAPID is the name of a signal of the controller, such as "
         "'doGripper'",
-        lambda port: WORD.fullmatch(str(port)) and len(str(port)) <= LONGEST,
+        lambda port: WORD.fullmatch(str(port)) and len(str(port)) <= LONGEST_NAME,
     ),
     write=_write,
 )

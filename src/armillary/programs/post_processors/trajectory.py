@@ -29,7 +29,7 @@ Array = npt.NDArray[np.float64]
 
 KIND: Final = "armillary trajectory"
 VERSION: Final = 1
-SAME: Final = 1e-9
+SAME_RATE: Final = 1e-9
 """By how much rates may differ where polynomials meet [m/s or rad/s]."""
 
 
@@ -49,7 +49,7 @@ def _rows(job: ControllerJob) -> Array:
         begin = pieces[:, 1] / h
         end = np.einsum("k,mkn->mn", k, pieces) / h
         gap = np.abs(end[:-1] - begin[1:]).max(axis=1, initial=0.0)
-        if (gap > SAME).any():
+        if (gap > SAME_RATE).any():
             at = float(times[1:-1][np.argmax(gap)])
             raise ModelError(
                 f"A rate of the motion jumps by {gap.max():.3g} m/s or rad/s at "
