@@ -108,9 +108,11 @@ class PathPlanner(msgspec.Struct, frozen=True, dict=True):
         best = self._evened(best, came)
         if best.jumps.size or (is_free and (is_weighted or best.is_uneven)):
             best = self._by_free_joint(best, came)
-        if self.query.is_late or (self._has_free_joint and not best.jumps.size):
+        if self.query.is_late:
             return best
-        plans_for_speed = is_free and (jumped or self._elbow_is_free)
+        plans_for_speed = is_free and jumped
+        if self._elbow_is_free:  # takes long, and its branches were compared before
+            plans_for_speed = is_free and not self._has_free_joint
         if not (best.jumps.size or (plans_for_speed and best.is_uneven)):
             return best
         planned = self.plan([ways[k], *ways], came)
