@@ -67,7 +67,7 @@ def test_an_answer_within_the_steps_is_found_where_the_nearest_is_not(
 
 
 @pytest.mark.parametrize("method", [None, "closed", "numeric"])
-def test_a_jump_is_no_success_and_its_q_is_the_nearest_answer(
+def test_a_jump_fails_and_its_q_is_the_nearest_answer(
     method: str | None,
 ) -> None:
     cell = example("irb2400")
