@@ -54,6 +54,7 @@ GROUPS = {
 REPORTS = {
     "arms": "arms",
     "arm-table": "arm_table",
+    "servo": "servo",
     "agreement": "agreement",
     "distance-agreement": "distance_agreement",
     "files": "files",

@@ -11,6 +11,7 @@ import armillary as arm
 from armillary import Cell, Pose
 from armillary.errors import ModelError, ShapeError, UnknownName
 from armillary.ik.free_joint import free_joint
+from armillary.ik.query import query_of
 from armillary.ik.reason import Reason
 from arms import TAU, arm_of_axes, turned_apart
 
@@ -407,3 +408,26 @@ def test_a_joint_is_given_that_leaves_none_that_slides(
     ik = arm_of_axes(kinds, axes, points).ik("tool")
     free = free_joint(ik._problem)
     assert (free and free._form.joints[0]) == chosen
+
+
+@pytest.mark.parametrize("seed", [8, 16, 19, 38])
+def test_a_way_goes_on_where_branches_meet_between_its_layers(seed: int) -> None:
+    """The given joint turns back there: at values beyond, only others are left."""
+    cell = franka(limit=2.6)
+    ik, (low, high) = cell.ik("tool"), cell.limits
+    rng = np.random.default_rng(seed)
+    turns = 0.6 * rng.uniform(0.3, 1.5, (7, 3))
+    begin, size = rng.random((7, 3)), rng.uniform(0.2, 1.0, (7, 3))
+    at = np.linspace(0.0, 1.0, 600)[:, None, None]
+    wave = (size * np.sin(TAU * (turns * at + begin))).sum(axis=2)
+    least, greatest = wave.min(axis=0), wave.max(axis=0)
+    wave = (2.0 * wave - least - greatest) / (greatest - least)
+    half = 0.5 * (high - low) * rng.uniform(0.3, 0.95, 7)
+    q = rng.uniform(low + half, high - half) + half * wave
+    query = query_of(ik.numeric.problem, cell.fk("tool")(q))
+    free = free_joint(ik.numeric.problem)
+    assert free is not None
+    most = np.full(q.shape, 0.5)
+    way = free.way(query, ik.numeric, q, q[0], most, np.ones(7))
+    assert way.success.all()
+    assert np.abs(np.diff(way.q[:, 0], axis=0)).max() < 0.3  # 0.9 and more before

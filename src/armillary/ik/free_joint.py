@@ -49,6 +49,7 @@ MOST_SLIDES: Final = 3
 REACH: Final = 2  # grid steps from one layer to the next at first
 NEXT: Final = 1.0  # the most that a joint moves between layers [m or rad]
 JUMP: Final = 1e6  # cost of a larger step
+BESIDE: Final = 0.01  # an answer between layers that is as near is taken [m or rad]
 
 
 def free_joint(problem: IKProblem) -> FreeJoint | None:
@@ -210,6 +211,7 @@ class FreeJoint:
         start: Array | None,
         largest_step: Array,
         weights: Array,
+        density: int = 1,
     ) -> Candidates:
         """Return a way through all answers to targets.
 
@@ -222,9 +224,11 @@ class FreeJoint:
             largest_step: A larger step of a joint to a target is a jump, shape
                 (count, n) [m or rad].
             weights: How much a step of each joint counts, shape (n,).
+            density: How many times as many poses as usual have a layer.
         """
         count = len(query.targets)
         layers, width = (LAYERS, VALUES) if self._is_named else FEW
+        layers = min(density * layers, count)
         keys = np.unique(np.linspace(0, count - 1, layers).round().astype(np.int64))
         query = query._replace(near=query.home if start is None else start)
         k, (low, high) = self._place, self._ends
@@ -251,11 +255,16 @@ class FreeJoint:
         held = np.ascontiguousarray(near[:, k, None])
         found = self._form.candidates(query._replace(near=near, held=held))
         found = found.nearest(near)
-        missed = np.flatnonzero(~found.success[:, 0])
-        if missed.size:
-            local = numeric.local(query.at(missed, near=near[missed]))
-            good = local.success[:, 0]
-            found.take(missed[good], local, good)
+        # Where branches meet, the joint may turn back, so that the way has no answer at
+        # the value between two layers: a search from there finds what is beside it.
+        solved = found.success[:, 0]
+        steps = np.where(solved, ((found.q[:, 0] - near) ** 2).sum(axis=1), np.inf)
+        far = np.flatnonzero(~(steps <= BESIDE**2))
+        if far.size:
+            local = numeric.local(query.at(far, near=near[far]))
+            others = ((local.q[:, 0] - near[far]) ** 2).sum(axis=1)
+            better = local.success[:, 0] & (others < steps[far])
+            found.take(far[better], local, better)
         return found
 
     def _through(

@@ -26,6 +26,7 @@ from armillary.ik.recognised_form import (
     has_free_elbow,
 )
 from armillary.ik.solution import Answers, Solution
+from armillary.ik.step_limit import allowed_steps, within_steps
 from armillary.ik.targets import as_joints
 from armillary.kernel import Kernel
 from armillary.kernel.search import SearchOptions
@@ -295,6 +296,7 @@ class InverseKinematics:
         *,
         seed: Any = None,
         near: Any = None,
+        largest_step: Any = None,
         arm_angle: Any = None,
         redundancy: Mapping[str, Any] | None = None,
         bases: Mapping[str, Any] | None = None,
@@ -320,6 +322,10 @@ class InverseKinematics:
             near: Joint positions that the answer is to stay near, shape (..., n) or a
                 state; a search starts there, and what the targets leave free is drawn
                 to them.
+            largest_step: The most that each joint may be from `near` [m or rad], shape
+                () or (..., n), as a servo loop allows it in one step. Where the nearest
+                answer is farther, one within these steps is sought; what is found
+                nowhere ends as `JUMP`, and q is the nearest answer.
             arm_angle: Where the elbow of an arm of seven joints is to be [rad], shape
                 (...), see `closed.arm_angle`; by default where it is at `near`, or if
                 limits forbid that, where the answer is nearest of 15 others.
@@ -348,9 +354,13 @@ class InverseKinematics:
             ShapeError: A shape does not fit, or a tolerance or timeout is not above 0.
             UnknownName: There is no such method.
             ModelError: `closed` is asked for and there is no closed form; an arm angle
-                is given and the arm has none, or needed and not given; or with joints
-                given by `redundancy` the others have no closed form.
+                is given and the arm has none, or needed and not given; with joints
+                given by `redundancy` the others have no closed form; or there is a
+                largest step and no `near`.
         """
+        most = None
+        if largest_step is not None:
+            most = allowed_steps(largest_step, near, len(self.joints))
         if (
             seed
             is arm_angle
@@ -365,7 +375,9 @@ class InverseKinematics:
             and random_seed == 0
         ):
             found = self._answered(targets, near, explain=explain)
-            if found is not None:
+            if found is not None and (
+                most is None or (np.abs(found.q - near) <= most).all()
+            ):
                 return found
         query = query_of(
             self._problem,
@@ -391,9 +403,13 @@ class InverseKinematics:
             if rows.size:
                 forms = self._forms(None, None, None)
                 found.take(rows, answer(forms, self.numeric, query.at(rows)))
-            return Solution(found, query.batch)
-        forms = self._forms(method, arm_angle, redundancy)
-        return Solution(answer(forms, self.numeric, query), query.batch)
+        else:
+            forms = self._forms(method, arm_angle, redundancy)
+            found = answer(forms, self.numeric, query)
+        if most is not None:
+            numeric = None if method == "closed" else self.numeric
+            within_steps(found, numeric, query, most)
+        return Solution(found, query.batch)
 
     def all(  # noqa: PLR0913
         self,

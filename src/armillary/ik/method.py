@@ -194,6 +194,6 @@ def _candidates(arrays: dict[str, Any], doubt: int | Reasons) -> Candidates:
 
 # How good a candidate is by its reason: the less the better.
 RANKS = np.zeros(len(Reason))
-RANKS[Reason.IN_COLLISION] = 0.5
+RANKS[[Reason.IN_COLLISION, Reason.JUMP]] = 0.5
 RANKS[[Reason.LIMITS, Reason.NOT_FOUND, Reason.TIMEOUT]] = 1.0, 2.0, 2.0
 RANKS[Reason.OUT_OF_REACH] = 3.0

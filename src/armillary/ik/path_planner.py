@@ -52,6 +52,7 @@ TRACKING = SearchOptions(steps=40, stale_from=16, starts=4)
 NARROWEST = 2  # targets to either side that a mean is taken of
 ROUNDS = 8
 FREE_ROUNDS = 3
+DENSITIES = 1, 2, 4  # of poses with all branches: the way between jumps may be narrow
 ENOUGH = 0.98  # a round that leaves more than this part of the squares of steps ends
 
 
@@ -109,7 +110,9 @@ class PathPlanner(msgspec.Struct, frozen=True, dict=True):
             best = self._by_free_joint(best, came)
         if self.query.is_late:
             return best
-        plans_for_speed = is_free and (jumped or self._elbow_is_free)
+        plans_for_speed = is_free and jumped
+        if self._elbow_is_free:  # takes long, and its branches were compared before
+            plans_for_speed = is_free and not self._has_free_joint
         if not (best.jumps.size or (plans_for_speed and best.is_uneven)):
             return best
         planned = self.plan([ways[k], *ways], came)
@@ -120,18 +123,21 @@ class PathPlanner(msgspec.Struct, frozen=True, dict=True):
 
         Each round looks around the best path so far as well.
         """
-        if self.forms or not self._is_free or self.query.is_late:
+        if not self._has_free_joint or self.query.is_late:
             return best
         free = free_joint(self.numeric.problem)
-        for _ in range(FREE_ROUNDS if free is not None else 0):
-            assert free is not None
-            known, before = best.answer.q, self._cost(best)
-            steps = self.largest_step, self.weights
-            way = free.way(self.query, self.numeric, known, came, *steps)
-            path = self._judged(way, came)
-            best = best_of([best, path, self._evened(path, came)], self.weights)
-            cost = self._cost(best)
-            if cost[0] == before[0] and cost[1] > ENOUGH * before[1]:
+        assert free is not None
+        measure = self.largest_step, self.weights
+        for density in DENSITIES:
+            for _ in range(FREE_ROUNDS if density == 1 else 1):
+                known, before = best.answer.q, self._cost(best)
+                way = free.way(self.query, self.numeric, known, came, *measure, density)
+                path = self._judged(way, came)
+                best = best_of([best, path, self._evened(path, came)], self.weights)
+                cost = self._cost(best)
+                if cost[0] == before[0] and cost[1] > ENOUGH * before[1]:
+                    break
+            if not best.jumps.size or self.query.is_late:
                 break
         return best
 
@@ -301,6 +307,11 @@ class PathPlanner(msgspec.Struct, frozen=True, dict=True):
         problem = self.numeric.problem
         is_free = problem.is_redundant and self.query.arm_angle is None
         return is_free and problem.can_search
+
+    @property
+    def _has_free_joint(self) -> bool:
+        """Return whether all branches at values of one joint can be compared."""
+        return self._is_free and free_joint(self.numeric.problem) is not None
 
     @property
     def _elbow_is_free(self) -> bool:

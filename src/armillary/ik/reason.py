@@ -17,7 +17,8 @@ class Reason(Ending):
     `OUT_OF_REACH` is claimed only where it is proven; `NOT_FOUND` says that the search
     spent its budget, no more; `TIMEOUT`, that its time was over before. `LIMITS` says
     that an answer was found beyond the joint limits and none within; `IN_COLLISION`,
-    that answers were found within them, and links touch at all of these.
+    that answers were found within them, and links touch at all of these; `JUMP`, that
+    answers were found, and a joint moves to each of them by more than `largest_step`.
     """
 
     SOLVED = search_layout.SOLVED, "solved"
@@ -28,6 +29,7 @@ class Reason(Ending):
     SINGULAR = 5, "singular: the closed form has no unique answer there"
     TIMEOUT = search_layout.STOPPED, "not found before the timeout"
     IN_COLLISION = 7, "in collision: links touch at every answer that was found"
+    JUMP = 8, "a jump: each answer that was found is farther than the largest step"
 
 
 SUCCESSES: Final = (Reason.SOLVED, Reason.SINGULAR)
@@ -38,6 +40,7 @@ SOLVED, SINGULAR = map(int, SUCCESSES)
 NOT_FOUND, TIMEOUT = int(Reason.NOT_FOUND), int(Reason.TIMEOUT)
 INVALID_TARGET, OUT_OF_REACH = int(Reason.INVALID_TARGET), int(Reason.OUT_OF_REACH)
 LIMITS, IN_COLLISION = int(Reason.LIMITS), int(Reason.IN_COLLISION)
+JUMP = int(Reason.JUMP)
 
 
 def succeeded(reasons: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:

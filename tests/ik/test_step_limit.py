@@ -1,0 +1,137 @@
+"""Answers no joint of which is farther from `near` than a largest step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+import pytest
+
+import armillary as arm
+from armillary import Cell
+from armillary.errors import ModelError, ShapeError
+from armillary.ik.reason import Reason
+from arms import arm_of_axes
+
+example = cache(arm.example)
+"""The same cell each time, with the kernels of other tests."""
+
+STEP = 0.05
+LIMITS = np.radians([170, 120, 170, 120, 170, 120, 175])
+
+
+@cache
+def _iiwa() -> Cell:
+    _, y, z = np.eye(3)
+    points = np.outer([0.36, 0.36, 0.36, 0.78, 1.18, 1.18, 1.18], z)
+    return arm_of_axes("RRRRRRR", [z, y, z, -y, z, y, z], points, limit=LIMITS)
+
+
+def _at_corners(cell: Cell, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return random q, and others all joints of which are STEP away."""
+    rng = np.random.default_rng(0)
+    low, high = np.clip(cell.limits, -2.5, 2.5)
+    q = rng.uniform(low + STEP, high - STEP, (count, len(low)))
+    return q, q + STEP * rng.choice([-1.0, 1.0], q.shape)
+
+
+@pytest.mark.parametrize(
+    ("make", "frame"), [(_iiwa, "tool"), (lambda: example("ur5e_on_oval"), "tool0")]
+)
+def test_an_answer_within_the_steps_is_found_where_the_nearest_is_not(
+    make: Callable[[], Cell], frame: str
+) -> None:
+    """One exists by construction; the least sum of squares has a larger step."""
+    cell = make()
+    ik, fk = cell.ik(frame), cell.fk(frame)
+    near, there = _at_corners(cell, 400)
+    targets, most = fk(there), 1.1 * STEP
+    nearest = ik(targets, near=near)
+    far = np.abs(nearest.q - near).max(axis=1) > most
+    assert far.sum() > 20
+    found = ik(targets, near=near, largest_step=most)
+    assert (found.reason[far] == Reason.JUMP).sum() <= 0.03 * far.sum()
+    within = np.abs(found.q - near).max(axis=1) <= most
+    np.testing.assert_array_equal(found.success, within)
+    assert np.abs(fk(found.q) - targets).max() < 5e-6
+    np.testing.assert_array_equal(found.q[~far], nearest.q[~far])
+    np.testing.assert_array_equal(found.reason[~far], nearest.reason[~far])
+    rows = [*np.flatnonzero(far)[:10], *np.flatnonzero(~far)[:10]]
+    for k in rows:
+        one = ik(targets[k], near=near[k], largest_step=most)
+        np.testing.assert_array_equal(one.q, found.q[k])
+        np.testing.assert_array_equal(one.residual, found.residual[k])
+        assert one.reason == found.reason[k]
+        assert one.success == found.success[k]
+
+
+@pytest.mark.parametrize("method", [None, "closed", "numeric"])
+def test_a_jump_fails_and_its_q_is_the_nearest_answer(
+    method: str | None,
+) -> None:
+    cell = example("irb2400")
+    ik, fk = cell.ik("tool0"), cell.fk("tool0")
+    near = np.random.default_rng(0).uniform(-0.8, 0.8, (50, 6))
+    targets = fk(near + 0.3)
+    nearest = ik(targets, near=near, method=method)
+    assert nearest.success.all()
+    found = ik(targets, near=near, largest_step=0.1, method=method)
+    assert (found.reason == Reason.JUMP).all()
+    assert not found.success.any()
+    np.testing.assert_array_equal(found.q, nearest.q)
+    np.testing.assert_array_equal(found.residual, nearest.residual)
+    assert "larger" not in str(nearest)
+    assert "a jump" in str(found)
+
+
+def test_steps_of_each_joint_and_of_each_target_count() -> None:
+    cell = example("irb2400")
+    ik, fk = cell.ik("tool0"), cell.fk("tool0")
+    near = np.random.default_rng(0).uniform(-0.8, 0.8, (4, 6))
+    moved = near.copy()
+    moved[:, 2] += 0.2
+    targets = fk(moved)
+    of_joints = np.full(6, 0.01)
+    assert not ik(targets, near=near, largest_step=of_joints).success.any()
+    of_joints[2] = 0.21
+    assert ik(targets, near=near, largest_step=of_joints).success.all()
+    of_targets = np.array([[0.1], [0.3], [0.1], [0.3]])
+    found = ik(targets, near=near, largest_step=of_targets)
+    assert found.success.tolist() == [False, True, False, True]
+    assert not ik(targets[0], near=near[0], largest_step=0.1).success
+    state = cell.home.replace(q=near[0])
+    assert ik(targets[0], near=state, largest_step=0.3).success
+
+
+def test_other_reasons_stay() -> None:
+    cell = _iiwa()
+    ik = cell.ik("tool")
+    target = cell.fk("tool")(np.full(7, 0.3))
+    target[:3, 3] *= 5.0
+    found = ik(target, near=np.zeros(7), largest_step=0.01)
+    assert found.reason == Reason.OUT_OF_REACH
+
+
+def test_a_given_arm_angle_is_kept() -> None:
+    cell = _iiwa()
+    ik, near = cell.ik("tool"), np.full(7, 0.4)
+    target = cell.fk("tool")(near)
+    angle = float(ik.closed.arm_angle(near)) + 0.3
+    found = ik(target, near=near, arm_angle=angle, largest_step=0.05)
+    assert found.reason == Reason.JUMP
+    np.testing.assert_allclose(ik.closed.arm_angle(found.q), angle, atol=1e-6)
+
+
+def test_a_largest_step_needs_near_and_numbers_above_zero() -> None:
+    ik = example("irb2400").ik("tool0")
+    targets, near = np.eye(4), np.zeros(6)
+    with pytest.raises(ModelError, match="limits steps from near="):
+        ik(targets, largest_step=0.1)
+    for wrong in (0.0, -1.0, np.nan, [0.1] * 5 + [0.0]):
+        with pytest.raises(ShapeError, match="must be above 0"):
+            ik(targets, near=near, largest_step=wrong)
+    with pytest.raises(ShapeError, match=r"has shape \(3,\); it is a number"):
+        ik(targets, near=near, largest_step=[0.1] * 3)
+    with pytest.raises(ShapeError, match="does not fit targets of batch"):
+        ik(targets, near=near, largest_step=np.ones((3, 6)))
