@@ -46,7 +46,18 @@ from armillary.spatial.vector import (
 from armillary.trace import jvp, trace
 from armillary.trace.functions import cos, sin
 
-__all__ = ["LEVER", "Blend", "CurvePoints", "Directions", "ToolCurve", "curve_through"]
+__all__ = [
+    "LEVER",
+    "Blend",
+    "CurvePieces",
+    "CurvePoints",
+    "Directions",
+    "PlannedCurve",
+    "ToolCurve",
+    "curve_through",
+    "joined_curves",
+    "planned_curve",
+]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -147,6 +158,52 @@ class _Piece(NamedTuple):
         return self.circle[:3], self.circle[3:6], float(self.circle[6])
 
 
+class CurvePieces(NamedTuple):
+    """Pieces of one curve or more, m in all; see `ToolCurve`.
+
+    Attributes:
+        begin: The parameter s at which each begins [m], shape (m,).
+        position: a_i, shape (m, 6, 3).
+        circle: C, S and k, shape (m, 7).
+        turning: b_i, shape (m, 6, 3).
+        base: R_0, shape (m, 3, 3).
+        sharp: Whether each ends at a corner, where the tool must stop, shape (m,).
+    """
+
+    begin: Array
+    position: Array
+    circle: Array
+    turning: Array
+    base: Array
+    sharp: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, curves: Sequence[ToolCurve]) -> CurvePieces:
+        """Return the pieces of curves, those of each after those of the one before."""
+        each = [
+            cls(c.start[:-1], c.position, c.circle, c.turning, c.base, c.sharp)
+            for c in curves
+        ]
+        if len(each) == 1:
+            return each[0]
+        return cls(*(np.concatenate(arrays) for arrays in zip(*each, strict=True)))
+
+    def points(self, s: Array, piece: Indices) -> CurvePoints:
+        """Return points of the curves.
+
+        Args:
+            s: Parameters [m], shape (k,).
+            piece: The piece that each is of, shape (k,).
+        """
+        numbers = self[1:5]
+        # Of one piece the rows are shared, not copied.
+        if len(self.begin) == 1:
+            rows = [array[0] for array in numbers]
+        else:
+            rows = [np.take(array, piece, axis=0) for array in numbers]
+        return CurvePoints(*_kernel()(s - self.begin[piece], *rows))
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class ToolCurve:
@@ -198,16 +255,7 @@ class ToolCurve:
             piece: The piece that each is of, shape (k,); by default as `piece_at` says.
         """
         at = self.piece_at(s) if piece is None else piece
-        # Of one piece the rows are shared, not copied.
-        if len(self.segment) == 1:
-            numbers = self.position[0], self.circle[0], self.turning[0], self.base[0]
-        else:
-            numbers = tuple(
-                np.take(array, at, axis=0)
-                for array in (self.position, self.circle, self.turning, self.base)
-            )
-        pose, rate, bend = _kernel()(s - self.start[at], *numbers)
-        return CurvePoints(pose, rate, bend)
+        return CurvePieces.of([self]).points(s, at)
 
     @cached_property
     def farthest(self) -> float:
@@ -308,6 +356,18 @@ def _log(R: Array) -> Array:
 # Segments
 
 
+class PlannedCurve(NamedTuple):
+    """The segments of a curve.
+
+    Attributes:
+        pieces: They.
+        radii: How far from each corner between them its blend begins [m].
+    """
+
+    pieces: Sequence[_Piece]
+    radii: Sequence[float]
+
+
 def curve_through(
     first: Array,
     segments: Sequence[Segment],
@@ -329,6 +389,21 @@ def curve_through(
         ModelError: A segment has no length, the points of an arc are on a line or
             coincide, a rotation is a half turn, or blends do not fit.
     """
+    return joined_curves([planned_curve(first, segments, names, blend, directions)])[0]
+
+
+def planned_curve(
+    first: Array,
+    segments: Sequence[Segment],
+    names: Sequence[str],
+    blend: Blend,
+    directions: Directions = (0, 1, 2),
+) -> PlannedCurve:
+    """Return the pieces of a curve before they are joined, as for `curve_through`.
+
+    Raises:
+        ModelError: As there.
+    """
     pieces: list[_Piece] = []
     pose = first
     for k, (segment, name) in enumerate(zip(segments, names, strict=True)):
@@ -336,7 +411,7 @@ def curve_through(
             pose = _end_of(pieces[-1])
         pieces.append(_piece_of(pose, segment, name, k, directions))
     radii = _radii(pieces, segments, names, blend)
-    return _joined(pieces, radii)
+    return PlannedCurve(pieces, radii)
 
 
 def _end_of(piece: _Piece) -> Array:
@@ -569,8 +644,36 @@ def _hermite(ends: Array, length: float) -> Array:
     return HERMITE @ (ends * np.tile(powers[:3], 2)[:, None]) / powers[:, None]
 
 
-def _joined(pieces: Sequence[_Piece], radii: Sequence[float]) -> ToolCurve:
-    """Return the curve of segments, blended over radii at the corners between them."""
+def joined_curves(planned: Sequence[PlannedCurve]) -> list[ToolCurve]:
+    """Return the curves of segments, blended over radii at the corners between them."""
+    each = [_parts(*curve) for curve in planned]
+    parts = [part for own, _ in each for part in own]
+    lengths = np.array([part.length for part in parts])
+    position, circle, turning, base = (
+        np.stack([getattr(part, name) for part in parts])
+        for name in ("position", "circle", "turning", "base")
+    )
+    segment = np.array([part.segment for part in parts], np.int64)
+    bend, jerk = _bounds(position, circle, turning, lengths)
+    sharp = np.array([is_sharp for _, own in each for is_sharp in own], np.bool_)
+    arrays: list[Any] = [position, circle, turning, base, segment, bend, jerk, sharp]
+    for array in arrays:
+        array.flags.writeable = False
+    curves: list[ToolCurve] = []
+    first = 0
+    for own, _ in each:
+        of = slice(first, first + len(own))
+        start = np.concatenate([[0.0], np.cumsum(lengths[of])])
+        start.flags.writeable = False
+        curves.append(ToolCurve(start, *(array[of] for array in arrays)))
+        first = of.stop
+    return curves
+
+
+def _parts(
+    pieces: Sequence[_Piece], radii: Sequence[float]
+) -> tuple[list[_Piece], list[bool]]:
+    """Return the pieces of a curve with its blends, and which end at a corner."""
     parts: list[_Piece] = []
     sharp: list[bool] = []
     begin = 0.0
@@ -590,19 +693,7 @@ def _joined(pieces: Sequence[_Piece], radii: Sequence[float]) -> ToolCurve:
         elif parts:
             sharp[-1] = not _is_smooth(piece, pieces[k + 1])
         begin = radius
-    lengths = np.array([part.length for part in parts])
-    position, circle, turning, base = (
-        np.stack([getattr(part, name) for part in parts])
-        for name in ("position", "circle", "turning", "base")
-    )
-    segment = np.array([part.segment for part in parts], np.int64)
-    start = np.concatenate([[0.0], np.cumsum(lengths)])
-    bend, jerk = _bounds(position, circle, turning, lengths)
-    corners = np.array(sharp, np.bool_)
-    arrays = (start, position, circle, turning, base, segment, bend, jerk, corners)
-    for array in arrays:
-        array.flags.writeable = False
-    return ToolCurve(*arrays)
+    return parts, sharp
 
 
 # Bounds
