@@ -23,7 +23,9 @@ from armillary.planning.planner import planner
 from armillary.planning.tool_curve import Blend, ToolCurve, curve_through
 from armillary.programs.asked import AskedAnything, AskedLine, AskedPose, Asking
 from armillary.programs.ending import Impossible, RunReason
-from armillary.programs.following import FollowedWay, Mover, meet, rests, stop_at
+from armillary.programs.following import FollowedWay
+from armillary.programs.meeting import meet, stop_at
+from armillary.programs.mover import Mover, rests
 from armillary.programs.steps import PTP, JointMotion, Linear, Planned
 from armillary.programs.tracks import Move, Track
 from armillary.programs.world import RunLimits, World
