@@ -71,6 +71,20 @@ def test_what_cannot_stop_within_limits_is_refused():
     assert refused.value.reason in {RunReason.LIMITS, RunReason.OUTRUN}
 
 
+def test_the_reason_is_that_of_motions_that_reach_the_frame():
+    """It was that of the longest motion, after which the part is out of reach again."""
+    first = JointValues(np.full(N, 2.95), np.full(N, 1.9), np.zeros(N))
+
+    def arrivals(durations: Array) -> Arrivals:
+        still = np.zeros((len(durations), N))
+        far = np.where(durations > 0.5, int(RunReason.OUT_OF_REACH), 0)
+        return Arrivals(JointValues(still, still, still), far)
+
+    with pytest.raises(Impossible) as refused:
+        quickest(mover(), first, arrivals)
+    assert refused.value.reason in {RunReason.LIMITS, RunReason.OUTRUN}
+
+
 def test_one_polynomial_serves_where_it_can():
     still = np.zeros(N)
     first = JointValues(np.zeros(N), still, still)

@@ -177,3 +177,6 @@ def test_states_of_other_cells_are_refused(cell: arm.Cell, looped: arm.Cell):
     program = arm.Program({ROBOT: [PTP(to=READY)]})
     with pytest.raises(StateError):
         cell.runs(program, [cell.home, looped.home], **FAST)
+    one: Any = cell.home
+    with pytest.raises(StateError, match=r"run\(\) takes one"):
+        cell.runs(program, one, **FAST)

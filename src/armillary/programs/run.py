@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from armillary.collision.check import CheckOptions, CollisionCheck
-from armillary.errors import ArmillaryError, ModelError, quote
+from armillary.errors import ArmillaryError, ModelError, StateError, quote
 from armillary.ik.avoidance import check_of_same
 from armillary.kernel.arguments import positive_number
 from armillary.kinematics.state import State, bound_state, home
@@ -128,6 +128,11 @@ def runs(
         raise ModelError(
             f"A cell runs an arm.Program, such as Program([PTP(to=q)]), not "
             f"{quote(program)}."
+        )
+    listed: Any = states
+    if not isinstance(listed, Iterable):
+        raise StateError(
+            f"runs() takes a list of states, not {quote(listed)}; run() takes one."
         )
     starts = [home(cell) if s is None else bound_state(cell, s) for s in states]
     if check is not None:
