@@ -34,7 +34,7 @@ from armillary.planning.tool_curve import (
     planned_curve,
 )
 
-__all__ = ["Asked", "line", "lines_of"]
+__all__ = ["WantedCurve", "line", "lines_of"]
 
 Array = npt.NDArray[np.float64]
 Tolerance = tuple[float, float]
@@ -137,13 +137,13 @@ def line(  # noqa: PLR0913
     most = math.inf if step is None else positive_number("step=", step)
     options: Any = {"tolerance": tolerance, "step": most, "check": check}
     came = None if start is None else _start(solver, start)
-    (path,) = lines_of(solver, tool, [Asked(targets, came, blends)], **options)
+    (path,) = lines_of(solver, tool, [WantedCurve(targets, came, blends)], **options)
     if isinstance(path, ArmillaryError):
         raise path
     return path
 
 
-class Asked(NamedTuple):
+class WantedCurve(NamedTuple):
     """A curve that a tool is to follow.
 
     Attributes:
@@ -160,7 +160,7 @@ class Asked(NamedTuple):
 def lines_of(
     solver: InverseKinematics,
     tool: Tool,
-    asked: Sequence[Asked],
+    asked: Sequence[WantedCurve],
     *,
     tolerance: Tolerance = TOLERANCE,
     step: float = math.inf,
@@ -209,7 +209,7 @@ def lines_of(
 
 
 def _firsts(
-    solver: InverseKinematics, asked: Sequence[Asked]
+    solver: InverseKinematics, asked: Sequence[WantedCurve]
 ) -> Iterator[Array | None]:
     """Yield the pose that each curve begins at, None where its targets say."""
     starts = [each.start for each in asked if each.start is not None]
@@ -242,7 +242,7 @@ def _start(solver: InverseKinematics, given: Any) -> Array:
 
 
 def _curve(
-    asked: Asked, first: Array | None, directions: Directions
+    asked: WantedCurve, first: Array | None, directions: Directions
 ) -> tuple[PlannedCurve, list[int]]:
     """Return the curve, and which target each of its segments leads to.
 

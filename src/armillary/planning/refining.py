@@ -23,6 +23,7 @@ import numpy.typing as npt
 from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.ik.query import IKQuery, query_of
 from armillary.planning.cartesian_path import Tool
+from armillary.planning.curve_pieces import CurvePieces
 from armillary.planning.detoured_path import MEASURED, SHORTEST
 from armillary.planning.deviation import (
     Deviations,
@@ -31,7 +32,7 @@ from armillary.planning.deviation import (
     chain_of,
     path_error,
 )
-from armillary.planning.tool_curve import CurvePieces, ToolCurve
+from armillary.planning.tool_curve import ToolCurve
 
 __all__ = ["MOST_SAMPLES", "Parts", "Refined", "Refiner", "Samples"]
 
@@ -124,25 +125,25 @@ class Parts(NamedTuple):
         return first[self.interval] + self.share * (last - first)[self.interval]
 
 
-class _Rows(NamedTuple):
+class _SampleRows(NamedTuple):
     """Samples of c curves, one after the other, k in all.
 
     Attributes:
         s: Their parameters, shape (k,).
         q: Joint positions, shape (k, n).
         piece: The piece, of those of all curves, that each interval is on, (k - c,).
-        count: How many samples each curve has, two or more, shape (c,).
+        sizes: How many samples each curve has, two or more, shape (c,).
         first: The samples at which intervals begin, shape (k - c,).
     """
 
     s: Array
     q: Array
     piece: Indices
-    count: Indices
+    sizes: Indices
     first: Indices
 
     @classmethod
-    def of(cls, samples: Sequence[Samples], before: list[int]) -> _Rows:
+    def of(cls, samples: Sequence[Samples], before: list[int]) -> _SampleRows:
         """Return the samples of curves.
 
         Args:
@@ -158,7 +159,7 @@ class _Rows(NamedTuple):
         return cls.joined(s, q, np.concatenate(piece), count)
 
     @classmethod
-    def joined(cls, s: Array, q: Array, piece: Indices, count: Indices) -> _Rows:
+    def joined(cls, s: Array, q: Array, piece: Indices, count: Indices) -> _SampleRows:
         """Return samples of curves, by how many each has."""
         if len(count) == 1:
             return cls(s, q, piece, count, np.arange(len(s) - 1))
@@ -169,12 +170,12 @@ class _Rows(NamedTuple):
     @property
     def last(self) -> Indices:
         """Return the last sample of each curve, shape (c,)."""
-        return np.cumsum(self.count) - 1
+        return np.cumsum(self.sizes) - 1
 
     @property
     def curve(self) -> Indices:
         """Return the curve that each interval is on, shape (k - c,)."""
-        return np.repeat(np.arange(len(self.count)), self.count - 1)
+        return np.repeat(np.arange(len(self.sizes)), self.sizes - 1)
 
     def parts(self, before: list[int]) -> list[tuple[Samples, slice]]:
         """Return the samples of each curve, and which intervals are its own.
@@ -184,7 +185,7 @@ class _Rows(NamedTuple):
         found: list[tuple[Samples, slice]] = []
         a = 0
         for c, (count, pieces) in enumerate(
-            zip(self.count.tolist(), before, strict=True)
+            zip(self.sizes.tolist(), before, strict=True)
         ):
             own = slice(a - c, a - c + count - 1)
             q = self.q[a : a + count]
@@ -204,25 +205,25 @@ class _Rows(NamedTuple):
 
         of: Which are, shape (k - c,). Where none is, more than the curve has.
         """
-        firsts = self.count.copy()
+        firsts = self.sizes.copy()
         at = np.flatnonzero(of)[::-1]
         owner = self.curve[at]
-        firsts[owner] = at - (np.cumsum(self.count - 1) - (self.count - 1))[owner]
+        firsts[owner] = at - (np.cumsum(self.sizes - 1) - (self.sizes - 1))[owner]
         return firsts
 
-    def until(self, most: Indices) -> tuple[_Rows, Truths]:
+    def until(self, most: Indices) -> tuple[_SampleRows, Truths]:
         """Return the first intervals of each curve, and which of all these are.
 
         most: How many of each curve, shape (c,).
         """
         inner = np.arange(len(self.first)) - np.repeat(
-            np.cumsum(self.count - 1) - (self.count - 1), self.count - 1
+            np.cumsum(self.sizes - 1) - (self.sizes - 1), self.sizes - 1
         )
         kept = inner < most[self.curve]
         at = np.zeros(len(self.s), np.bool_)
         at[self.first[kept]] = at[self.first[kept] + 1] = True
-        count = np.minimum(self.count, most + 1)
-        rows = _Rows.joined(self.s[at], self.q[at], self.piece[kept], count)
+        count = np.minimum(self.sizes, most + 1)
+        rows = _SampleRows.joined(self.s[at], self.q[at], self.piece[kept], count)
         return rows, kept
 
 
@@ -245,7 +246,7 @@ class _Curves(NamedTuple):
         before = [0]
         for curve in curves[:-1]:
             before.append(before[-1] + len(curve.segment))
-        return cls(curves, CurvePieces.of(curves), before)
+        return cls(curves, CurvePieces.joined([each.pieces for each in curves]), before)
 
 
 @dataclass(frozen=True)
@@ -276,7 +277,7 @@ class Refiner:
             samples: Two samples or more of each.
         """
         of = _Curves.of(curves)
-        rows = _Rows.of(samples, of.before)
+        rows = _SampleRows.of(samples, of.before)
         found = self._deviations(rows, of)
         for _ in range(ROUNDS):
             counts = self._counts(rows, found)
@@ -292,7 +293,7 @@ class Refiner:
         return self._parts(rows, found, of.before)
 
     def _parts(
-        self, rows: _Rows, found: Deviations, before: list[int]
+        self, rows: _SampleRows, found: Deviations, before: list[int]
     ) -> list[Refined]:
         """Return what was found for each curve."""
         is_wide = self._is_wide(found)
@@ -316,7 +317,7 @@ class Refiner:
         """Return which intervals are above the tolerance, shape (k - c,)."""
         return np.asarray(~(found.bound <= np.array(self.tolerance)).all(axis=1))
 
-    def _counts(self, rows: _Rows, found: Deviations) -> Indices:
+    def _counts(self, rows: _SampleRows, found: Deviations) -> Indices:
         """Return in how many parts intervals are divided, shape (k - c,)."""
         h = rows.h
         counts = np.where(h > self.step * (1.0 + 1e-9), np.ceil(h / self.step), 1.0)
@@ -335,7 +336,9 @@ class Refiner:
             counts[(sums > MOST_SAMPLES)[rows.curve]] = 1.0
         return counts.astype(np.int64)
 
-    def _inserted(self, rows: _Rows, counts: Indices, pieces: CurvePieces) -> _Rows:
+    def _inserted(
+        self, rows: _SampleRows, counts: Indices, pieces: CurvePieces
+    ) -> _SampleRows:
         """Return samples with intervals divided, their joint positions found."""
         parts = Parts.of(counts)
         owner = rows.curve[parts.interval]
@@ -365,7 +368,7 @@ class Refiner:
                 explain=False,
             )
             q[new[missed]] = np.where(again.success[:, None], again.q, np.nan)
-        return _Rows.joined(s, q, piece, count)
+        return _SampleRows.joined(s, q, piece, count)
 
     def query(self, X: Array) -> IKQuery:
         """Return the query of poses, shape (k, 4, 4)."""
@@ -433,7 +436,7 @@ class Refiner:
         upper = np.maximum(np.where(np.isfinite(upper), upper, 0.5), rest)
         return lower, upper, list(self.solver.numeric.problem.selection.inputs)
 
-    def _deviations(self, rows: _Rows, of: _Curves) -> Deviations:
+    def _deviations(self, rows: _SampleRows, of: _Curves) -> Deviations:
         """Return bounds between samples; infinite where one was not found."""
         if not self._has_bounds:
             return self._measured(rows, of.pieces)
@@ -445,8 +448,8 @@ class Refiner:
         bound, bend = np.empty((len(h), 2)), np.empty((len(h), 2))
         for curve, chain, (samples, own) in zip(of.each, chains, parts, strict=True):
             if chain is None:
-                alone = _Rows.of([samples], [0])
-                found = self._measured(alone, CurvePieces.of([curve]))
+                alone = _SampleRows.of([samples], [0])
+                found = self._measured(alone, curve.pieces)
             else:
                 at = errors[:, own], curve, samples.piece, h[own]
                 found = chain.deviations(samples.q, *at)
@@ -455,7 +458,7 @@ class Refiner:
             bound[:, 1] = bend[:, 1] = 0.0
         return Deviations(bound, bend)
 
-    def _errors(self, rows: _Rows, pieces: CurvePieces) -> Array:
+    def _errors(self, rows: _SampleRows, pieces: CurvePieces) -> Array:
         """Return what `path_error` says at both ends of intervals, (2, k - c, 4)."""
         a, h = rows.first, rows.h
         ends, scale = np.concatenate([a, a + 1]), np.tile(h, 2)[:, None]
@@ -472,7 +475,7 @@ class Refiner:
         )
         return np.asarray(errors).reshape(2, len(h), 4)
 
-    def _measured(self, rows: _Rows, pieces: CurvePieces) -> Deviations:
+    def _measured(self, rows: _SampleRows, pieces: CurvePieces) -> Deviations:
         """Return deviations at instants between samples, where no bound is known."""
         a, q, s = rows.first, rows.q, rows.s
         t = (np.arange(MEASURED + 1) / MEASURED)[:, None]
@@ -492,7 +495,7 @@ class Refiner:
         return Deviations(np.where(np.isnan(bound), np.inf, bound), bound)
 
 
-def _cubic(rows: _Rows, sharp: Truths, parts: Parts) -> Array:
+def _cubic(rows: _SampleRows, sharp: Truths, parts: Parts) -> Array:
     """Return joint positions where parts of intervals begin, on cubics, shape (m, n).
 
     The slope at a sample is that of the parabola through it and its neighbours, at ends

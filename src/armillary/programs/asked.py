@@ -128,7 +128,7 @@ class AskedLine:
         """Return the motions of some with the same solver and limits, or errors."""
         first = asked[0]
         wanted = [
-            cartesian.Asked(each.targets, each.start, Blend(each.blend, None))
+            cartesian.WantedCurve(each.targets, each.start, Blend(each.blend, None))
             for each in asked
         ]
         found: list[Any] = cartesian.lines_of(first.solver, first.tool(), wanted)

@@ -88,7 +88,7 @@ def _released(world: World, step: Release, part: str) -> State:
 def _other_holder(world: World, part: str, by: str) -> str:
     """Return the tool of another robot that has had a part since the run began.
 
-    What lies on a frame that is no tool, such as that of a positioner, may be gripped.
+    A part on any other frame, such as that of a positioner, may be gripped.
     """
     holder = _first_holder(world, part)
     if not _is_end_effector(world, holder):
