@@ -114,7 +114,7 @@ def later_beam(belt: Any) -> Figure:
 
 def layouts(boxes: Any) -> Figure:
     """Return how long one of many layouts of a palletiser takes."""
-    places = np.random.default_rng(0).uniform((1.35, 0.75), (1.65, 1.05), (20, 2))
+    places = np.random.default_rng(0).uniform((1.35, 0.75), (1.65, 1.05), (129, 2))
     boxes.cycle(places[:1])
     start = time.process_time()
     boxes.cycle(places[1:])

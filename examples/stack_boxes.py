@@ -90,9 +90,8 @@ WORK = program()
 
 def cycle(places: np.ndarray) -> np.ndarray:
     """Return the time of the cycle [s] for places (n, 2) of the pallet; NaN if none."""
-    timelines = [
-        cell.run(WORK, layout((x, y, PALLET[2])), **LIMITS) for x, y in places.tolist()
-    ]
+    states = [layout((x, y, PALLET[2])) for x, y in places.tolist()]
+    timelines = cell.runs(WORK, states, **LIMITS)  # faster together than one by one
     return np.array([t.duration if t.success else np.nan for t in timelines])
 
 

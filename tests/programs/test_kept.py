@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import armillary as arm
+from armillary.planning import cartesian
 from armillary.programs import moves, world
 from armillary.programs.sensors import SensorWatch
 from armillary.programs.steps import (
@@ -46,8 +47,9 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
 
         monkeypatch.setattr(owner, name, counted)
 
-    for name in ("line_of", "curve_through", "meet"):
+    for name in ("curve_through", "meet"):
         count(moves, name)
+    count(cartesian, "lines_of")
     for name in ("fk", "solver_of"):
         count(world, name)
     count(SensorWatch, "_rows")
@@ -88,7 +90,7 @@ def test_lines_from_a_pose_are_found_once_wherever_the_robot_comes_from(
     starts = [home + step for step in (0.05, -0.04, 0.03)]
     timeline = looped.run(picks(looped, *starts), **LOOPED)
     assert timeline.success, timeline.failure
-    assert calls["line_of"] == 2
+    assert calls["lines_of"] == 2
     # Wherever it came from, it stands at the pose to the bit.
     ends = [s.end for s in timeline.spans if s.name == "PTP"][1::2]
     first, *others = (timeline.state(end).q for end in ends)
@@ -136,7 +138,7 @@ def test_rounds_that_repeat_ask_for_no_more_kernels_and_solvers(
     assert counts[0]["fk"] > 0
     assert counts[0]["solver_of"] > 0
     # Where the box lies differs by rounding from one round to the next.
-    for name in ("fk", "solver_of", "line_of"):
+    for name in ("fk", "solver_of", "lines_of"):
         assert counts[1][name] <= counts[0][name] + 2, name
 
 
@@ -146,7 +148,7 @@ def test_lines_take_the_solver_of_their_run(cell: arm.Cell, calls: Calls):
     start = PTP(to=above(0.9, 0.0, heights[0]), frame=TOOL)
     timeline = fresh(cell).run(arm.Program({ROBOT: [start, *lines]}), **FAST)
     assert timeline.success, timeline.failure
-    assert calls["line_of"] == len(lines)
+    assert calls["lines_of"] == len(lines)
     assert calls["solver_of"] == 1
 
 
@@ -182,4 +184,4 @@ def test_a_program_that_was_run_finds_nothing_again(cell: arm.Cell, calls: Calls
     calls.clear()
     again = own.run(carrying(1), **FAST)
     assert again.duration == first.duration
-    assert calls["line_of"] == calls["curve_through"] == calls["meet"] == 0
+    assert calls["lines_of"] == calls["curve_through"] == calls["meet"] == 0

@@ -132,8 +132,8 @@ def test_conveyors_that_outrun_the_robot(cell: arm.Cell):
     assert "no motion of up to 32 s" in str(timeline.failure)
 
 
-def test_the_reason_is_that_of_motions_that_reach_the_frame():
-    """It was that of the longest motion, after which the part is out of reach again."""
+def test_a_frame_is_met_where_one_polynomial_is_beyond_limits():
+    """It was refused: all polynomials of degree 5 swing beyond limits of positions."""
     (robot,) = arm.example("irb2400").manipulators
     plate = arm.Link(
         name="plate", parent="foot", joint=arm.joints.Revolute(axis=(0, 0, 1))
@@ -152,7 +152,18 @@ def test_the_reason_is_that_of_motions_that_reach_the_frame():
         ROBOT: [Wait(seconds=0.5), PTP(to=above, frame=TOOL, relative_to=spin)],
     }
     timeline = cell.run(arm.Program(tasks), start, acceleration=8.0)
-    assert timeline.reason == RunReason.LIMITS
+    assert timeline.success, timeline.failure
+    met, end = timeline.span("PTP").end, timeline.duration
+    values = timeline.at(np.linspace(0.0, end, 20_001))
+    lower, upper = (np.asarray(limits)[:6] for limits in cell.limits)
+    assert (values.q[:, :6] >= lower - 1e-8).all()
+    assert (values.q[:, :6] <= upper + 1e-8).all()
+    assert (np.abs(values.qd[:, :6]) <= cell.velocity_limits[:6] * (1 + 1e-5)).all()
+    assert np.abs(values.qdd[:, :6]).max() <= 8.0 * 1.01
+    # The tool stands still relative to the plate from then on.
+    fk = cell.fk(TOOL, relative_to=spin, state=start)
+    poses = fk(timeline.at(np.linspace(met, end, 200)).q)
+    assert np.abs(poses - np.asarray(above.matrix())).max() < 1e-5
 
 
 def test_lines_in_a_moving_frame_need_a_robot_that_follows(cell: arm.Cell):

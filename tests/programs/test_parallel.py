@@ -216,7 +216,7 @@ def test_parts_that_a_part_carries_leave_with_it(cell: arm.Cell):
 def test_programs_that_do_not_end_are_bounded(
     cell: arm.Cell, steps: list[Repeat | Call], monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("armillary.programs.run.MOST_AT_ONCE", 2000)
+    monkeypatch.setattr("armillary.programs.doing.MOST_AT_ONCE", 2000)
     routines = {f"r{k}": [Call(routine=f"r{k + 1}")] * 2 for k in range(40)}
     timeline = cell.run(arm.Program(steps, routines={**routines, "r40": []}))
     assert timeline.reason == RunReason.TIMEOUT

@@ -299,6 +299,33 @@ def test_a_tool_may_hold_a_part_from_the_start(cell: arm.Cell, tmp_path: Path):
     assert free.reason == RunReason.NOT_HELD
 
 
+def test_what_another_tool_holds_from_the_start_is_taken():
+    """A second gripper took the part, which both then had."""
+    cell = arm.example("two_arms_positioner")
+    bolt = arm.Link(name="body", collisions=[arm.shapes.Box(size=(0.5, 0.04, 0.04))])
+    cell = cell.add(arm.Manipulator(name="bolt", links=[bolt]), bolted=False)
+    held = cell.home.attach("bolt", "left/tool0", replace=True)
+    grip = Grip(part="bolt", by="right/tool0", within=9.0)
+    to_right = Release(part="bolt", onto="right/tool0")
+    for others in ({"left": [Wait(seconds=1.0)]}, {}):
+        tasks: Any = {"right": [grip], **others}
+        taken = cell.run(arm.Program(tasks), held, acceleration=8.0)
+        assert taken.reason == RunReason.TAKEN
+        assert "Release(part='bolt'" in str(taken.failure)
+        # It is handed over as the message says.
+        handed = cell.run(
+            arm.Program({"right": [to_right], **others}), held, acceleration=8.0
+        )
+        assert handed.success, handed.failure
+    again = Grip(part="bolt", by="left/tool0", within=9.0)
+    own = cell.run(arm.Program({"left": [again]}), held, acceleration=8.0)
+    assert own.success, own.failure
+    # What lies on a frame that is no tool is gripped from there.
+    on = cell.home.attach("bolt", "left/base", replace=True)
+    lies = cell.run(arm.Program({"right": [grip]}), on, acceleration=8.0)
+    assert lies.success, lies.failure
+
+
 def test_who_takes_a_part_lets_the_other_gripper_go(tmp_path: Path):
     # Its own program has no step that opens it.
     cell = arm.example("two_arms_positioner")

@@ -491,6 +491,7 @@ class Cell:
     planner = asks(planning.planner)
     roadmap = asks(roadmaps.roadmap)
     run = asks_of_meshes(programs.run)
+    runs = asks_of_meshes(programs.runs)
     hand_over = asks(hand_over.hand_over)
 
     samples = asks(samples.samples)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final, cast
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.check import CollisionCheck
-from armillary.errors import ModelError, ShapeError, quote
+from armillary.errors import ArmillaryError, ModelError, ShapeError, quote
 from armillary.ik.factory import solver_of
 from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.ik.query import as_vectors, check_tolerance
@@ -21,16 +22,19 @@ from armillary.model.mount import WORLD
 from armillary.model.workcell import Workcell
 from armillary.planning.cartesian_path import CartesianPath, Tool
 from armillary.planning.constraint import rotation_directions
-from armillary.planning.follower import MOST_SAMPLES, ToolFollower
+from armillary.planning.follower import ToolFollower
+from armillary.planning.refining import MOST_SAMPLES, Refiner
 from armillary.planning.segments import Arc, Line, Segment, length_of
 from armillary.planning.tool_curve import (
     Blend,
     Directions,
+    PlannedCurve,
     ToolCurve,
-    curve_through,
+    joined_curves,
+    planned_curve,
 )
 
-__all__ = ["line", "line_of"]
+__all__ = ["WantedCurve", "line", "lines_of"]
 
 Array = npt.NDArray[np.float64]
 Tolerance = tuple[float, float]
@@ -132,31 +136,91 @@ def line(  # noqa: PLR0913
         )
     most = math.inf if step is None else positive_number("step=", step)
     options: Any = {"tolerance": tolerance, "step": most, "check": check}
-    return line_of(solver, tool, targets, start, blends, **options)
+    came = None if start is None else _start(solver, start)
+    (path,) = lines_of(solver, tool, [WantedCurve(targets, came, blends)], **options)
+    if isinstance(path, ArmillaryError):
+        raise path
+    return path
 
 
-def line_of(
+class WantedCurve(NamedTuple):
+    """A curve that a tool is to follow.
+
+    Attributes:
+        targets: What it follows, as for `line`.
+        start: Joint positions to begin at, shape (n,); None for any.
+        blend: How corners are blended where segments do not say.
+    """
+
+    targets: Any
+    start: Array | None
+    blend: Blend
+
+
+def lines_of(
     solver: InverseKinematics,
     tool: Tool,
-    targets: Any,
-    start: Any,
-    blend: Blend,
+    asked: Sequence[WantedCurve],
     *,
     tolerance: Tolerance = TOLERANCE,
     step: float = math.inf,
     check: CollisionCheck | None = None,
-) -> CartesianPath:
-    """Return the same where the solver of the tool is known.
+) -> list[CartesianPath | ArmillaryError]:
+    """Return the paths along several curves at once, each as if it were alone.
 
-    Raises:
-        ShapeError: As for `line`.
-        ModelError: As for `line`.
+    Args:
+        solver: Inverse kinematics of the tool.
+        tool: What follows them.
+        asked: The curves.
+        tolerance: As for `line`.
+        step: As for `line`.
+        check: As for `line`.
+
+    Returns:
+        For each the path, or what `line` raises for it.
     """
-    came = None if start is None else _start(solver, start)
-    curve, numbers = _curve(solver, targets, came, blend, tool.directions)
-    _check_size(curve, step)
-    follower = ToolFollower(solver, tool, curve, tolerance, step)
-    return follower.path(came, check, numbers)
+    found: list[Any] = [None] * len(asked)
+    curves: list[PlannedCurve] = []
+    numbers: list[tuple[int, list[int]]] = []
+    for k, (each, first) in enumerate(zip(asked, _firsts(solver, asked), strict=True)):
+        try:
+            curve, own = _curve(each, first, tool.directions)
+        except (ModelError, ShapeError) as error:
+            found[k] = error
+            continue
+        curves.append(curve)
+        numbers.append((k, own))
+    refiner = Refiner(solver, tool, tolerance, step)
+    followers: list[ToolFollower] = []
+    places: list[int] = []
+    for curve, (k, own) in zip(
+        joined_curves(curves) if curves else (), numbers, strict=True
+    ):
+        try:
+            _check_size(curve, step)
+        except ModelError as error:
+            found[k] = error
+            continue
+        followers.append(ToolFollower(refiner, tool, curve, asked[k].start, own))
+        places.append(k)
+    for k, path in zip(places, ToolFollower.paths(followers, check), strict=True):
+        found[k] = path
+    return found
+
+
+def _firsts(
+    solver: InverseKinematics, asked: Sequence[WantedCurve]
+) -> Iterator[Array | None]:
+    """Yield the pose that each curve begins at, None where its targets say."""
+    starts = [each.start for each in asked if each.start is not None]
+    if not starts:
+        poses = iter(())
+    elif len(starts) == 1:
+        poses = iter(solver.numeric.problem.fk(starts[0]))
+    else:
+        poses = iter(solver.numeric.problem.fk(np.stack(starts))[:, 0])
+    for each in asked:
+        yield None if each.start is None else np.asarray(next(poses))
 
 
 def _start(solver: InverseKinematics, given: Any) -> Array:
@@ -178,33 +242,32 @@ def _start(solver: InverseKinematics, given: Any) -> Array:
 
 
 def _curve(
-    solver: InverseKinematics,
-    targets: Any,
-    start: Array | None,
-    blend: Blend,
-    directions: Directions,
-) -> tuple[ToolCurve, list[int]]:
+    asked: WantedCurve, first: Array | None, directions: Directions
+) -> tuple[PlannedCurve, list[int]]:
     """Return the curve, and which target each of its segments leads to.
+
+    Args:
+        asked: Its targets.
+        first: The pose that it begins at, shape (4, 4); None where targets say.
+        directions: Which axes of the tool have directions that count.
 
     Raises:
         ShapeError: Targets have another shape.
         ModelError: They make no curve.
     """
-    segments = _segments(targets)
+    segments = _segments(asked.targets)
     numbers = list(range(len(segments)))
-    if start is None:
+    if first is None:
         opening = segments[0] if segments else None
         if not isinstance(opening, Line) or opening.to.shape != (4, 4):
             raise ModelError(
                 "Without start=, the first target is the pose that the path begins at: "
                 "give a pose (4, 4) there, or start= with joint positions."
             )
-        first: Array = opening.to
+        first = np.asarray(opening.to)
         segments, numbers = segments[1:], numbers[1:]
-    else:
-        first = np.asarray(solver.numeric.problem.fk(start)[0])
-        if segments and _is_at(segments[0], first, directions):
-            segments, numbers = segments[1:], numbers[1:]
+    elif segments and _is_at(segments[0], first, directions):
+        segments, numbers = segments[1:], numbers[1:]
     if not segments:
         raise ModelError(
             "A path of one point leads nowhere: give at least one target besides its "
@@ -212,7 +275,7 @@ def _curve(
         )
     pairs = zip(numbers, segments, strict=True)
     names = [f"Target {k} ({type(each).__name__})" for k, each in pairs]
-    return curve_through(first, segments, names, blend, directions), numbers
+    return planned_curve(first, segments, names, asked.blend, directions), numbers
 
 
 def _check_size(curve: ToolCurve, step: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -297,13 +298,15 @@ class CartesianPath:
             ShapeError: As for `cell.time_path`.
             ModelError: As for `cell.time_path`, or `speed` is not above 0.
         """
-        motion = timed_along(
-            self,
+        (motion,) = timed_along(
+            [self],
             (speed, tool_acceleration),
             velocity=velocity,
             acceleration=acceleration,
             jerk=jerk,
         )
+        if isinstance(motion, StateError):
+            raise motion
         state = self.tool.state
         return motion if state is None else motion.bound(state)
 
@@ -345,41 +348,69 @@ class CartesianPath:
 
 
 def timed_along(
-    path: CartesianPath, path_rates: tuple[float, float], **limits: Any
-) -> Motion:
-    """Return the motion of `CartesianPath.timed`, which begins in no certain state.
+    paths: Sequence[CartesianPath], path_rates: tuple[float, float], **limits: Any
+) -> list[Motion | StateError]:
+    """Return the motions of `CartesianPath.timed`, which begin in no certain state.
+
+    Parts of paths with as many samples are timed in one batch.
 
     Args:
-        path: The path.
-        path_rates: The greatest speed and acceleration of the tool along it.
+        paths: Paths of the same joints.
+        path_rates: The greatest speed and acceleration of the tool along them.
         limits: `velocity`, `acceleration` and `jerk`, as there.
 
+    Returns:
+        For each path the motion, or the error that it has no times.
+
     Raises:
-        StateError: As there.
         ShapeError: As there.
         ModelError: As there.
     """
-    if not path.success:
-        raise StateError(f"This path has no times: {path}.")
     rates = (
         positive_number("speed", path_rates[0], most=np.inf),
         positive_number("tool_acceleration", path_rates[1], most=np.inf),
     )
-
-    def part(first: int, last: int) -> Motion:
-        """Return the motion between two corners."""
-        return time_path(
-            path.tool.cell,
-            path.q[first : last + 1],
-            at=path.s[first : last + 1],
+    edges = [[0, *path.corners.tolist(), len(path.q) - 1] for path in paths]
+    alike: dict[int, list[tuple[int, int]]] = {}
+    for k, path in enumerate(paths):
+        # The tool stops at corners.
+        for first, last in pairwise(edges[k]) if path.success else ():
+            alike.setdefault(last - first, []).append((k, first))
+    parts: dict[tuple[int, int], Motion | StateError] = {}
+    for count, places in alike.items():
+        q = np.stack([paths[k].q[a : a + count + 1] for k, a in places])
+        s = np.stack([paths[k].s[a : a + count + 1] for k, a in places])
+        is_one = len(places) == 1
+        timed = time_path(
+            paths[0].tool.cell,
+            q[0] if is_one else q,
+            at=s[0] if is_one else s,
             **limits,
             path_rates=rates,
-            intervals=max(2, -(-INTERVALS // (last - first))),
-            joints=path.tool.joints,
-        ).motion()
+            intervals=max(2, -(-INTERVALS // count)),
+            joints=paths[0].tool.joints,
+        )
+        for row, place in enumerate(places):
+            try:
+                parts[place] = timed.motion(() if is_one else row)
+            except StateError as error:
+                parts[place] = error
+    return [
+        _after_each_other([parts[k, a] for a in edges[k][:-1]])
+        if path.success
+        else StateError(f"This path has no times: {path}.")
+        for k, path in enumerate(paths)
+    ]
 
-    edges = [0, *path.corners.tolist(), len(path.q) - 1]
-    first, *others = (part(a, b) for a, b in pairwise(edges))
+
+def _after_each_other(parts: Sequence[Motion | StateError]) -> Motion | StateError:
+    """Return motions as one, or the first error of those that there are not."""
+    motions: list[Motion] = []
+    for part in parts:
+        if isinstance(part, StateError):
+            return part
+        motions.append(part)
+    first, *others = motions
     return first.then(*others) if others else first
 
 

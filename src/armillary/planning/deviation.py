@@ -62,9 +62,10 @@ from armillary.model.link_poses import poses_of
 from armillary.model.speed_bound import is_steady
 from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
+from armillary.planning.curve_pieces import three_rows
 from armillary.planning.frame_chain import FrameChain, second_bounds
 from armillary.planning.joint_bending import BendTable, bend_table
-from armillary.planning.tool_curve import Directions, ToolCurve, three_rows
+from armillary.planning.tool_curve import Directions, ToolCurve
 from armillary.spatial.vector import (
     Number,
     Vector3,

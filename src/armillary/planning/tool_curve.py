@@ -31,22 +31,22 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError
-from armillary.kernel import Kernel, shared_kernel
 from armillary.planning.constraint import tilt
+from armillary.planning.curve_pieces import DEGREE, CurvePieces, CurvePoints
 from armillary.planning.segments import Arc, Segment
 from armillary.spatial import rotation as so3
-from armillary.spatial.vector import (
-    Number,
-    Rows,
-    Vector3,
-    multiply,
-    three,
-    transpose,
-)
-from armillary.trace import jvp, trace
-from armillary.trace.functions import cos, sin
+from armillary.spatial.vector import three
 
-__all__ = ["LEVER", "Blend", "CurvePoints", "Directions", "ToolCurve", "curve_through"]
+__all__ = [
+    "LEVER",
+    "Blend",
+    "Directions",
+    "PlannedCurve",
+    "ToolCurve",
+    "curve_through",
+    "joined_curves",
+    "planned_curve",
+]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -67,8 +67,6 @@ HALF_TURN: Final = 1e-6
 SMOOTH: Final = 1e-6
 """Smaller changes of direction [rad], and of the rate of turning, make no corner."""
 
-DEGREE: Final = 5
-
 NEARLY: Final = 0.999
 """A blend that passes a corner at this part of the deviation is large enough."""
 
@@ -86,20 +84,6 @@ class Blend(NamedTuple):
 
     radius: float
     deviation: float | None
-
-
-class CurvePoints(NamedTuple):
-    """Points of a curve.
-
-    Attributes:
-        pose: Poses of the tool, shape (k, 4, 4).
-        rate: Its twists by s, linear then angular [m/m, rad/m], shape (k, 6).
-        bend: The rates of these by s [m/m^2, rad/m^2], shape (k, 6).
-    """
-
-    pose: Array
-    rate: Array
-    bend: Array
 
 
 class _Piece(NamedTuple):
@@ -198,16 +182,13 @@ class ToolCurve:
             piece: The piece that each is of, shape (k,); by default as `piece_at` says.
         """
         at = self.piece_at(s) if piece is None else piece
-        # Of one piece the rows are shared, not copied.
-        if len(self.segment) == 1:
-            numbers = self.position[0], self.circle[0], self.turning[0], self.base[0]
-        else:
-            numbers = tuple(
-                np.take(array, at, axis=0)
-                for array in (self.position, self.circle, self.turning, self.base)
-            )
-        pose, rate, bend = _kernel()(s - self.start[at], *numbers)
-        return CurvePoints(pose, rate, bend)
+        return self.pieces.points(s, at)
+
+    @cached_property
+    def pieces(self) -> CurvePieces:
+        """Return what gives points of the curve."""
+        arrays = self.position, self.circle, self.turning, self.base, self.sharp
+        return CurvePieces(self.start[:-1], *arrays)
 
     @cached_property
     def farthest(self) -> float:
@@ -225,73 +206,6 @@ class ToolCurve:
         return np.linalg.norm(rates, axis=2).max(axis=1) * self.lengths
 
 
-@lru_cache(maxsize=1)
-def _kernel() -> Kernel:
-    """Return the kernel of a point of a piece, its twist and the rate of that by u."""
-
-    def equations(u: Any, a: Any, circle: Any, b: Any, base: Any) -> Any:
-        c, s = cos(circle[6] * u), sin(circle[6] * u)
-        p = [
-            _horner([a[i][k] for i in range(DEGREE + 1)], u)
-            + c * circle[k]
-            + s * circle[3 + k]
-            for k in range(3)
-        ]
-        v = three([_horner([b[i][k] for i in range(DEGREE + 1)], u) for k in range(3)])
-        R = multiply(three_rows(base), so3.exp(v))
-        entries: list[Any] = [*p, *(x for row in R for x in row)]
-        first: list[Any] = jvp(entries, [(u, 1.0)])
-        second: list[Any] = jvp(first, [(u, 1.0)])
-        Rt = transpose(R)
-        # R' = [w] R, and R'' R' transposed has the antisymmetric part [w'].
-        w = _vee(multiply(_of_nine(first[3:]), Rt))
-        w_rate = _vee(multiply(_of_nine(second[3:]), Rt))
-        pose = [[*R[i], p[i]] for i in range(3)]
-        return (
-            [*pose, [0.0, 0.0, 0.0, 1.0]],
-            [*first[:3], *w],
-            [*second[:3], *w_rate],
-        )
-
-    size = (DEGREE + 1, 3)
-    program = trace(
-        equations,
-        name="tool_curve",
-        outputs=("pose", "rate", "bend"),
-        u=(),
-        position=size,
-        circle=(7,),
-        turning=size,
-        base=(3, 3),
-    )
-    return shared_kernel(program)
-
-
-def three_rows(matrix: Any) -> Rows:
-    """Return the rotation of a matrix, (3, 3) or (4, 4), of traced scalars."""
-    return three(matrix[0][:3]), three(matrix[1][:3]), three(matrix[2][:3])
-
-
-def _of_nine(entries: Sequence[Number]) -> Rows:
-    return three(entries[:3]), three(entries[3:6]), three(entries[6:9])
-
-
-def _vee(m: Rows) -> Vector3:
-    """Return the vector of the antisymmetric part of a matrix."""
-    return (
-        0.5 * (m[2][1] - m[1][2]),
-        0.5 * (m[0][2] - m[2][0]),
-        0.5 * (m[1][0] - m[0][1]),
-    )
-
-
-def _horner(coefficients: Sequence[Number], u: Number) -> Number:
-    total: Number = coefficients[-1]
-    for coefficient in reversed(coefficients[:-1]):
-        total = total * u + coefficient
-    return total
-
-
 def _exp(v: Array) -> Array:
     """Return the rotation by a vector, shape (3, 3)."""
     if not v.any():  # of most lines
@@ -306,6 +220,18 @@ def _log(R: Array) -> Array:
 
 
 # Segments
+
+
+class PlannedCurve(NamedTuple):
+    """The segments of a curve.
+
+    Attributes:
+        pieces: They.
+        radii: How far from each corner between them its blend begins [m].
+    """
+
+    pieces: Sequence[_Piece]
+    radii: Sequence[float]
 
 
 def curve_through(
@@ -329,6 +255,21 @@ def curve_through(
         ModelError: A segment has no length, the points of an arc are on a line or
             coincide, a rotation is a half turn, or blends do not fit.
     """
+    return joined_curves([planned_curve(first, segments, names, blend, directions)])[0]
+
+
+def planned_curve(
+    first: Array,
+    segments: Sequence[Segment],
+    names: Sequence[str],
+    blend: Blend,
+    directions: Directions = (0, 1, 2),
+) -> PlannedCurve:
+    """Return the pieces of a curve before they are joined, as for `curve_through`.
+
+    Raises:
+        ModelError: As there.
+    """
     pieces: list[_Piece] = []
     pose = first
     for k, (segment, name) in enumerate(zip(segments, names, strict=True)):
@@ -336,7 +277,7 @@ def curve_through(
             pose = _end_of(pieces[-1])
         pieces.append(_piece_of(pose, segment, name, k, directions))
     radii = _radii(pieces, segments, names, blend)
-    return _joined(pieces, radii)
+    return PlannedCurve(pieces, radii)
 
 
 def _end_of(piece: _Piece) -> Array:
@@ -569,8 +510,36 @@ def _hermite(ends: Array, length: float) -> Array:
     return HERMITE @ (ends * np.tile(powers[:3], 2)[:, None]) / powers[:, None]
 
 
-def _joined(pieces: Sequence[_Piece], radii: Sequence[float]) -> ToolCurve:
-    """Return the curve of segments, blended over radii at the corners between them."""
+def joined_curves(planned: Sequence[PlannedCurve]) -> list[ToolCurve]:
+    """Return the curves of segments, blended over radii at the corners between them."""
+    each = [_parts(*curve) for curve in planned]
+    parts = [part for own, _ in each for part in own]
+    lengths = np.array([part.length for part in parts])
+    position, circle, turning, base = (
+        np.stack([getattr(part, name) for part in parts])
+        for name in ("position", "circle", "turning", "base")
+    )
+    segment = np.array([part.segment for part in parts], np.int64)
+    bend, jerk = _bounds(position, circle, turning, lengths)
+    sharp = np.array([is_sharp for _, own in each for is_sharp in own], np.bool_)
+    arrays: list[Any] = [position, circle, turning, base, segment, bend, jerk, sharp]
+    for array in arrays:
+        array.flags.writeable = False
+    curves: list[ToolCurve] = []
+    first = 0
+    for own, _ in each:
+        of = slice(first, first + len(own))
+        start = np.concatenate([[0.0], np.cumsum(lengths[of])])
+        start.flags.writeable = False
+        curves.append(ToolCurve(start, *(array[of] for array in arrays)))
+        first = of.stop
+    return curves
+
+
+def _parts(
+    pieces: Sequence[_Piece], radii: Sequence[float]
+) -> tuple[list[_Piece], list[bool]]:
+    """Return the pieces of a curve with its blends, and which end at a corner."""
     parts: list[_Piece] = []
     sharp: list[bool] = []
     begin = 0.0
@@ -590,19 +559,7 @@ def _joined(pieces: Sequence[_Piece], radii: Sequence[float]) -> ToolCurve:
         elif parts:
             sharp[-1] = not _is_smooth(piece, pieces[k + 1])
         begin = radius
-    lengths = np.array([part.length for part in parts])
-    position, circle, turning, base = (
-        np.stack([getattr(part, name) for part in parts])
-        for name in ("position", "circle", "turning", "base")
-    )
-    segment = np.array([part.segment for part in parts], np.int64)
-    start = np.concatenate([[0.0], np.cumsum(lengths)])
-    bend, jerk = _bounds(position, circle, turning, lengths)
-    corners = np.array(sharp, np.bool_)
-    arrays = (start, position, circle, turning, base, segment, bend, jerk, corners)
-    for array in arrays:
-        array.flags.writeable = False
-    return ToolCurve(*arrays)
+    return parts, sharp
 
 
 # Bounds

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Final, TypeVar
 
@@ -13,17 +14,18 @@ import numpy.typing as npt
 
 from armillary.collision.check import CheckOptions, CollisionCheck, check_of
 from armillary.errors import ModelError, quote
-from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.ik.reason import Reason
 from armillary.kinematics.postures import in_posture
 from armillary.model.fields import kept
 from armillary.model.mount import WORLD
-from armillary.planning.cartesian import line_of
-from armillary.planning.cartesian_path import Tool, timed_along
+from armillary.planning.cartesian_path import Tool
 from armillary.planning.planner import planner
 from armillary.planning.tool_curve import Blend, ToolCurve, curve_through
+from armillary.programs.asked import AskedAnything, AskedLine, AskedPose, Asking
 from armillary.programs.ending import Impossible, RunReason
-from armillary.programs.following import FollowedWay, Mover, meet, rests, stop_at
+from armillary.programs.following import FollowedWay
+from armillary.programs.meeting import meet, stop_at
+from armillary.programs.mover import Mover, rests
 from armillary.programs.steps import PTP, JointMotion, Linear, Planned
 from armillary.programs.tracks import Move, Track
 from armillary.programs.world import RunLimits, World
@@ -110,8 +112,12 @@ class Moves:
             limits.accelerations(joints) * acceleration,
         )
 
-    def ptp(self, step: PTP, track: Track) -> tuple[list[Move], Following | None]:
+    def ptp(
+        self, step: PTP, track: Track
+    ) -> Asking[tuple[list[Move], Following | None]]:
         """Return the motions of a step, and what is followed after them.
+
+        It yields what it asks for, as `linear` does.
 
         Raises:
             Impossible: A target is not reached.
@@ -128,16 +134,19 @@ class Moves:
             world.surroundings(
                 *filter(None, (step.frame, step.relative_to)), but=track
             ),
-            self.limits.key,
+            *(self.limits.key, world.coupled(track)),
         )
-        moves = self._kept(key, lambda: tuple(self._ptp(step, track)))
+        moves = self._known.get(key)
+        if moves is None:
+            made = yield from self._ptp(step, track)
+            moves = self._kept(key, lambda: tuple(made))
         return list(moves), None
 
-    def _ptp(self, step: PTP, track: Track) -> list[Move]:
+    def _ptp(self, step: PTP, track: Track) -> Asking[list[Move]]:
         """Return the motions of a step to what stands still."""
         mover = self._slower(self.mover(track, step.frame, step.acceleration), step)
         values = track.at(self.world.time)
-        targets = self._targets(step, track, mover)
+        targets = yield from self._targets(step, track, mover)
         moves: list[Move] = []
         if not rests(values):
             moves.append(Move(stop_at(mover, values, targets[0]), targets[0]))
@@ -211,7 +220,7 @@ class Moves:
 
     def linear(
         self, step: Linear, track: Track, following: Following | None
-    ) -> tuple[list[Move], Following | None]:
+    ) -> Asking[tuple[list[Move], Following | None]]:
         """Return the motions of a step along lines and arcs, as `ptp` does.
 
         Raises:
@@ -243,12 +252,14 @@ class Moves:
         key = (
             *("line", step, track.joints.tobytes(), values.q.tobytes()),
             world.surroundings(step.frame, frame, but=track),
-            self.limits.key,
+            *(self.limits.key, world.coupled(track)),
         )
-        motion = self._kept(key, lambda: self._line(step, track, values.q))
+        motion = yield from self._answer(
+            key, lambda: self._line(key, step, track, values.q)
+        )
         return [Move(motion)], None
 
-    def _line(self, step: Linear, track: Track, q: Array) -> Motion:
+    def _line(self, key: Hashable, step: Linear, track: Track, q: Array) -> AskedLine:
         world = self.world
         mover = self.mover(track, "", step.acceleration)
         segments, frame = step.to, step.relative_to
@@ -258,23 +269,17 @@ class Moves:
             X = pose_of_matrix(world.pose(frame))
             segments, frame = tuple(each.placed(X) for each in segments), WORLD
         solver = world.solver(step.frame, track, frame)
-        path = line_of(
+        return AskedLine(
+            key,
             solver,
-            Tool(world.cell, step.frame, frame, solver.joints, world.now()),
+            lambda: Tool(world.cell, step.frame, frame, solver.joints, world.now()),
             [segment.as_given for segment in segments],
             q,
-            Blend(step.blend, None),
-        )
-        if not path.success:
-            reason = RunReason(int(path.reason))
-            raise Impossible(reason, str(path))
-        motion = timed_along(
-            path,
+            step.blend,
             (step.speed or math.inf, step.tool_acceleration or math.inf),
-            velocity=(mover.velocity[0], mover.velocity[1]),
-            acceleration=(mover.acceleration[0], mover.acceleration[1]),
+            mover.velocity,
+            mover.acceleration,
         )
-        return _of_joints(motion)
 
     def _along(
         self, step: Linear, track: Track, followed: str
@@ -346,7 +351,7 @@ class Moves:
             world.ways(frame, *others, but=track),
         )
 
-    def planned(self, step: Planned, track: Track) -> tuple[list[Move], None]:
+    def planned(self, step: Planned, track: Track) -> Asking[tuple[list[Move], None]]:
         """Return the motion along a way that touches nothing.
 
         Raises:
@@ -366,9 +371,13 @@ class Moves:
             *(state.q.tobytes(), state.placements, self._key_of_check()),
             self.limits.key,
         )
-        return [Move(self._kept(key, lambda: self._plan(step, track)))], None
+        motion = self._known.get(key)
+        if motion is None:
+            made = yield from self._plan(step, track)
+            motion = self._kept(key, lambda: made)
+        return [Move(motion)], None
 
-    def _plan(self, step: Planned, track: Track) -> Motion:
+    def _plan(self, step: Planned, track: Track) -> Asking[Motion]:
         world = self.world
         state = world.now().replace(qd=np.zeros(len(world.state.q)), time=0.0)
         mover = self._slower(self.mover(track, step.frame, step.acceleration), step)
@@ -379,7 +388,7 @@ class Moves:
             goal: Any = R @ np.asarray(to.matrix(), np.float64)
         else:
             goal = np.array(state.q)
-            goal[track.joints] = self._targets(step, track, mover)[0]
+            goal[track.joints] = (yield from self._targets(step, track, mover))[0]
         own = set(track.joints.tolist())
         names = world.cell.joint_names
         plan = planner(world.cell, check)(
@@ -410,7 +419,9 @@ class Moves:
         options = options._replace(margin=max(margin, options.margin))
         return check_of(self.world.cell, state, options, self.check.obstacles)
 
-    def _targets(self, step: JointMotion, track: Track, mover: Mover) -> list[Array]:
+    def _targets(
+        self, step: JointMotion, track: Track, mover: Mover
+    ) -> Asking[list[Array]]:
         """Return the joint positions of targets, shape (n,) each.
 
         Raises:
@@ -423,7 +434,7 @@ class Moves:
             if isinstance(to, str):
                 q = np.asarray(in_posture(world.now(), to).q)[track.joints]
             elif isinstance(to, Pose):
-                q = self._reached(step, to, track, mover, near)
+                q = yield from self._reached(step, to, track, mover, near)
             else:
                 q = np.array(to, np.float64)
                 if len(q) != n:
@@ -447,46 +458,63 @@ class Moves:
 
     def _reached(
         self, step: JointMotion, to: Pose, track: Track, mover: Mover, near: Array
-    ) -> Array:
+    ) -> Asking[Array]:
         world = self.world
         (R,) = world.frame_poses(step.relative_to, np.array([world.time]))
         X = np.asarray(R @ np.asarray(to.matrix(), np.float64))
         solver = mover.solver
         assert solver is not None
-        solution = solver(X, near=near)
-        if not solution.success:
-            reason = Reason(int(solution.reason))
+        key = (
+            *("pose", step.frame, track.joints.tobytes(), X.tobytes()),
+            *(world.surroundings(step.frame, but=track), world.coupled(track)),
+        )
+
+        def ask(near: Array) -> AskedPose:
+            return AskedPose((*key, near.tobytes()), solver, X, near)
+
+        answer = yield from self._found(ask(near))
+        if not answer.success:
+            reason = Reason(answer.reason)
             raise Impossible(
                 RunReason(int(reason)),
                 f"the pose of {quote(step.frame)} relative to "
                 f"{quote(step.relative_to)}: {reason.sentence}",
             )
-        return self._alike(step, track, solver, X, np.array(solution.q))
-
-    def _alike(
-        self,
-        step: JointMotion,
-        track: Track,
-        solver: InverseKinematics,
-        X: Array,
-        q: Array,
-    ) -> Array:
-        """Return the same answer to a pose, to the bit, wherever the joints come from.
-
-        Solvers end within a tolerance, so that an answer depends on their start: lines
-        from the same pose would not be the same, and could not be kept. This one is
-        found from the answer rounded to `ROUGHLY`.
-        """
         if solver.numeric.problem.is_redundant:
-            return q
-        near = np.round(q / ROUGHLY) * ROUGHLY + 0.0  # no negative zeros
-        key = (
-            *("pose", step.frame, track.joints.tobytes(), X.tobytes(), near.tobytes()),
-            self.world.surroundings(step.frame, but=track),
-        )
-        again = self._kept(key, lambda: np.array(solver(X, near=near).q))
-        is_same = bool(np.abs(again - q).max() < SAME_ANSWER)  # NaN where none is found
-        return again if is_same else q
+            return np.asarray(answer.q)
+        # The same answer to a pose, to the bit, wherever the joints come from: solvers
+        # end within a tolerance, so that an answer depends on their start, and lines
+        # from the same pose would not be the same, and could not be kept.
+        q: Array = answer.q
+        rough = np.round(q / ROUGHLY) * ROUGHLY + 0.0  # no negative zeros
+        again = yield from self._answer((*key, rough.tobytes()), lambda: ask(rough))
+        is_same = bool(np.abs(again.q - q).max() < SAME_ANSWER)  # NaN: none is found
+        return again.q if is_same else q
+
+    def _answer(self, key: Hashable, ask: Callable[[], AskedAnything]) -> Asking[Any]:
+        """Return what is asked for, which the cell keeps for further runs.
+
+        Raises:
+            Impossible: There is no such motion.
+            ArmillaryError: What is asked for is wrong.
+        """
+        made: Any = self._known.get(key)
+        if made is None:
+            found = yield from self._found(ask())
+            made = self._kept(key, lambda: found)
+        return made
+
+    def _found(self, asked: AskedAnything) -> Asking[Any]:
+        """Return what is asked for, or raise why it is not found."""
+        yield asked
+        if isinstance(asked.found, Exception):
+            raise asked.found
+        return asked.found
+
+    @cached_property
+    def _known(self) -> dict[Hashable, Any]:
+        """Return what the cell keeps."""
+        return kept(self.world.cell, "motions of programs", dict[Hashable, Any])
 
     def _key_of_check(self) -> Hashable:
         check = self.check
@@ -494,7 +522,7 @@ class Moves:
 
     def _kept(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """Return a motion, or a curve, that the cell keeps for further runs."""
-        known = kept(self.world.cell, "motions of programs", dict[Hashable, Any])
+        known = self._known
         made = known.get(key)
         if made is None:
             made = make()

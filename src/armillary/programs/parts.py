@@ -8,6 +8,7 @@ import numpy.typing as npt
 from armillary.errors import quote
 from armillary.kinematics.placement import placed_frame
 from armillary.kinematics.state import State
+from armillary.model.end_effectors import end_effectors
 from armillary.model.mount import WORLD
 from armillary.model.shapes.mesh import MeshSource
 from armillary.programs.ending import Impossible, RunReason
@@ -50,10 +51,11 @@ def _gripped(world: World, step: Grip, part: str, meshes: MeshSource | None) -> 
         raise Impossible(
             RunReason.NOT_THERE, f"{quote(part)} is absent; it must appear first"
         )
-    if part in world.gripped:
+    holder = world.gripped.get(part) or _other_holder(world, part, by)
+    if holder:
         raise Impossible(
             RunReason.TAKEN,
-            f"{quote(world.gripped[part])} has gripped {quote(part)}; it can hand it "
+            f"{quote(holder)} has gripped {quote(part)}; it can hand it "
             f"over by Release(part={part!r}, onto={step.by!r})",
         )
     distance = distance_to_part(world, part, by, meshes)
@@ -83,11 +85,38 @@ def _released(world: World, step: Release, part: str) -> State:
     return _attached(world, part, step.onto, _pose(world, part))
 
 
+def _other_holder(world: World, part: str, by: str) -> str:
+    """Return the tool of another robot that has had a part since the run began.
+
+    A part on any other frame, such as that of a positioner, may be gripped.
+    """
+    holder = _first_holder(world, part)
+    if not _is_end_effector(world, holder):
+        return ""
+    # Where one carries the other, as an arm its gripper, both are of one robot.
+    own, others = world.chain(by)[1], world.chain(holder)[1]
+    return "" if own <= others or others <= own else holder
+
+
 def _is_held_from_the_start(world: World, part: str) -> bool:
     """Return whether a tool has had a part since the run began."""
+    holder = _first_holder(world, part)
+    if _is_end_effector(world, holder):
+        return bool(world.chain(holder)[1])
+    return holder != WORLD and world.is_tool(holder)
+
+
+def _first_holder(world: World, part: str) -> str:
+    """Return the frame that has had a part since the run began, or the world."""
     holder = world.state.parent(part)
-    is_first = holder == world.changes[0][1].parent(part)
-    return is_first and holder != WORLD and world.is_tool(holder)
+    return holder if holder == world.changes[0][1].parent(part) else WORLD
+
+
+def _is_end_effector(world: World, frame: str) -> bool:
+    if frame == WORLD:
+        return False
+    number = world.cell.number(frame.partition("/")[0])
+    return frame in end_effectors(world.cell.manipulators[number])
 
 
 def _appeared(world: World, step: Appear, part: str) -> State:

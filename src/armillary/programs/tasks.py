@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from armillary.programs.asked import AskedAnything
 from armillary.programs.moves import Following
 from armillary.programs.steps import Value
 from armillary.programs.tracks import Track
 
-__all__ = ["BranchesEnd", "Free", "Lock", "Signal", "Task", "Until", "Waits"]
+__all__ = ["BranchesEnd", "Free", "Going", "Lock", "Signal", "Task", "Until", "Waits"]
 
 
 class Until(NamedTuple):
@@ -41,6 +42,8 @@ class BranchesEnd(NamedTuple):
 
 
 Waits = Until | Signal | Free | BranchesEnd
+Going = Iterator[Waits | AskedAnything]
+"""What a task waits for, one after the other, and what it asks for between."""
 
 
 @dataclass(eq=False)
@@ -61,7 +64,7 @@ class Task:
     name: str
     row: str
     track: Track
-    going: Iterator[Waits]
+    going: Going
     waits: Waits | None = None
     place: str = ""
     following: Following | None = None

@@ -360,6 +360,14 @@ class World:
         ]
         return self.surroundings(*frames, but=but), *moving
 
+    def coupled(self, track: Track) -> bytes:
+        """Return where joints are now whose limits are coupled with those of a task."""
+        coupled = self._coupled.get(track.name)
+        if coupled is None:
+            coupled = list(self.cell.limit_rows.others(track.joints.tolist()))
+            self._coupled[track.name] = coupled
+        return self.values(self.time).q[coupled].tobytes() if coupled else b""
+
     def solver(
         self, frame: str, track: Track, relative_to: str = WORLD
     ) -> InverseKinematics:
@@ -374,14 +382,9 @@ class World:
             ModelError: The joints do not move the frame.
             UnknownName: It does not exist.
         """
-        coupled = self._coupled.get(track.name)
-        if coupled is None:
-            coupled = list(self.cell.limit_rows.others(track.joints.tolist()))
-            self._coupled[track.name] = coupled
         key = (
-            *(frame, relative_to, track.name),
+            *(frame, relative_to, track.name, self.coupled(track)),
             self.surroundings(frame, relative_to, but=track),
-            self.values(self.time).q[coupled].tobytes() if coupled else b"",
         )
         solver = self._solvers.get(key)
         if solver is None:

@@ -139,58 +139,26 @@ def hand_over(  # noqa: PLR0913
     made_by.check_name(target.stem)
     whole = _bound(cell, motion)
     _check_limits(cell, whole)
-    lists = {"axes": axes, "external": external, "elsewhere": elsewhere}
-    for what, given in lists.items():
-        if isinstance(given, str):
-            raise ModelError(f"{what}= is a list of joints, not {quote(given)}.")
-    if axes is not None:
-        axes = [axis if axis is None else _axis(axis, cell, whole) for axis in axes]
-    external = [_axis(axis, cell, whole) for axis in external]
-    elsewhere = [_axis(name, cell, whole).joint for name in elsewhere]
-    robot, others, places = _axes(made_by, whole, axes, external, elsewhere)
-    chosen = (*robot, *others)
-    moved = _of_axes(whole, chosen)
-    levers = None
-    if tool is not None:
-        state: Any = whole.start
-        order = [whole.joint_names.index(name) for name in moved.joint_names]
-        levers = levers_of(whole, state, tool)[order]
+    moved = _moved(made_by, whole, axes, external, elsewhere, tool)
     steps = [*instructions, *chain.from_iterable(grip_signals(whole, grips or {}))]
     ports = Ports(
         _ports(made_by, "outputs", outputs, _named(steps, SetSignal)),
         _ports(made_by, "inputs", inputs, _named(steps, None)),
     )
     if not made_by.may_set_in_motion:
-        steps = with_stops(moved, steps)
-    spans = spans_of(moved, steps)
-    turns = turning(moved.units)
-    lost = made_by.rounding(_positions(moved.q, chosen), turns)
-    rounding = float(lost.max() if levers is None else lost @ levers)
-    kept = _tolerance(made_by, tolerance, rounding) - rounding
-    written: list[JobStep] = [
-        _passage(made_by, moved, each, levers, kept, chosen)
-        if isinstance(each, MotionSpan)
-        else each
-        for each in spans
-    ]
+        steps = with_stops(moved.motion, steps)
+    written, rounding = _written(made_by, moved, steps, tolerance)
     passages = [step.points for step in written if isinstance(step, Passage)]
     if not passages:
         raise ModelError("This motion takes no time, so that there is nothing to do.")
     deviation = rounding + max(points.deviation for points in passages)
     count = sum(len(points.times) for points in passages)
-    remarks = (
-        f"Made by armillary of a motion of the cell {cell.name}",
-        f"content {moved.digest or 'not known'}",
-        f"{moved.duration:.6f} s, {count} points; deviation at most {deviation:.3g} "
-        + (f"m of {tool}" if tool is not None else "m or rad of each joint"),
-        *_axis_lines(chosen, places, turns),
-        *made_by.assumptions,
-    )
+    remarks = _remarks(cell, made_by, moved, count, deviation)
     job = ControllerJob(
         name=target.stem,
-        axes=chosen,
-        places=places,
-        units=moved.units,
+        axes=moved.axes,
+        places=moved.places,
+        units=moved.motion.units,
         steps=tuple(written),
         ports=ports,
         remarks=remarks,
@@ -202,8 +170,91 @@ def hand_over(  # noqa: PLR0913
         points=count,
         deviation=deviation,
         shortest=min(float(np.diff(points.times).min()) for points in passages),
-        duration=moved.duration + pauses,
+        duration=moved.motion.duration + pauses,
         assumptions=remarks,
+    )
+
+
+class _Moved(NamedTuple):
+    """What a controller moves.
+
+    Attributes:
+        motion: The motion of its joints.
+        axes: They, in the order of the motion.
+        places: Where controllers have them.
+        tool: The frame whose way must be kept, None for that of each joint.
+        levers: How far each joint moves it at most per unit, shape (n,); None likewise.
+    """
+
+    motion: Motion
+    axes: tuple[Axis, ...]
+    places: tuple[int, ...]
+    tool: str | None
+    levers: Array | None
+
+
+def _moved(
+    made_by: PostProcessor,
+    whole: Motion,
+    axes: Sequence[str | Axis | None] | None,
+    external: Sequence[str | Axis],
+    elsewhere: Sequence[str],
+    tool: str | None,
+) -> _Moved:
+    """Return what the controller moves of a motion; see `hand_over`."""
+    state: Any = whole.start
+    cell: Workcell = state.cell
+    lists = {"axes": axes, "external": external, "elsewhere": elsewhere}
+    for what, given in lists.items():
+        if isinstance(given, str):
+            raise ModelError(f"{what}= is a list of joints, not {quote(given)}.")
+    if axes is not None:
+        axes = [axis if axis is None else _axis(axis, cell, whole) for axis in axes]
+    others = [_axis(axis, cell, whole) for axis in external]
+    left = [_axis(name, cell, whole).joint for name in elsewhere]
+    robot, others, places = _axes(made_by, whole, axes, others, left)
+    chosen = (*robot, *others)
+    moved = _of_axes(whole, chosen)
+    levers = None
+    if tool is not None:
+        order = [whole.joint_names.index(name) for name in moved.joint_names]
+        levers = levers_of(whole, state, tool)[order]
+    return _Moved(moved, chosen, places, tool, levers)
+
+
+def _written(
+    made_by: PostProcessor,
+    moved: _Moved,
+    steps: list[Instruction],
+    tolerance: float | None,
+) -> tuple[list[JobStep], float]:
+    """Return what the controller does, one after the other, and what rounding adds."""
+    motion, levers = moved.motion, moved.levers
+    turns = turning(motion.units)
+    lost = made_by.rounding(_positions(motion.q, moved.axes), turns)
+    rounding = float(lost.max() if levers is None else lost @ levers)
+    kept = _tolerance(made_by, tolerance, rounding) - rounding
+    written: list[JobStep] = [
+        _passage(made_by, motion, each, levers, kept, moved.axes)
+        if isinstance(each, MotionSpan)
+        else each
+        for each in spans_of(motion, steps)
+    ]
+    return written, rounding
+
+
+def _remarks(
+    cell: Workcell, made_by: PostProcessor, moved: _Moved, count: int, deviation: float
+) -> tuple[str, ...]:
+    """Return the lines at the head of a program: what it is of, and what it assumes."""
+    motion, tool = moved.motion, moved.tool
+    return (
+        f"Made by armillary of a motion of the cell {cell.name}",
+        f"content {motion.digest or 'not known'}",
+        f"{motion.duration:.6f} s, {count} points; deviation at most {deviation:.3g} "
+        + (f"m of {tool}" if tool is not None else "m or rad of each joint"),
+        *_axis_lines(moved.axes, moved.places, turning(motion.units)),
+        *made_by.assumptions,
     )
 
 

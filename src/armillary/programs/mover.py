@@ -1,0 +1,82 @@
+"""What moves a frame during a run, and within which limits."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.ik.inverse_kinematics import InverseKinematics
+from armillary.programs.tracks import JointValues
+
+__all__ = ["LIMIT_ROUNDING", "Mover", "rests"]
+
+Array = npt.NDArray[np.float64]
+
+LIMIT_ROUNDING: Final = 1e-6
+"""By which part limits may be exceeded, as rounding of differences has it."""
+
+INSIDE: Final = 1e-9
+"""By how much positions may be beyond their limits [m or rad]."""
+
+STILL: Final = 1e-7
+"""Rates and accelerations below this are those of joints at rest."""
+
+
+class Mover(NamedTuple):
+    """What moves a frame, and within which limits.
+
+    Attributes:
+        solver: Poses in the world to positions of the joints of a task.
+        position: Least and greatest positions [m or rad], shape (2, n).
+        velocity: Least and greatest rates, shape (2, n).
+        acceleration: Least and greatest accelerations, shape (2, n).
+    """
+
+    solver: InverseKinematics | None
+    position: Array
+    velocity: Array
+    acceleration: Array
+
+    @property
+    def limits(self) -> bytes:
+        """Return its limits, to tell movers apart."""
+        return self.velocity.tobytes() + self.acceleration.tobytes()
+
+    def excess(self, qd: Array, qdd: Array) -> Array:
+        """Return the greatest ratios of rates and accelerations to their limits.
+
+        Of accelerations it is the square root, so that a motion that takes so many
+        times as long is within its limits.
+
+        Args:
+            qd: Rates at samples of motions, shape (..., k, n).
+            qdd: Accelerations, likewise.
+
+        Returns:
+            Shape (...).
+        """
+        most = np.zeros(qd.shape[:-2])
+        for values, limits, power in (
+            (qd, self.velocity, 1.0),
+            (qdd, self.acceleration, 0.5),
+        ):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratios = np.maximum(values / limits[1], values / limits[0])
+            ratios[np.abs(values) <= STILL] = 0.0
+            most = np.maximum(most, ratios.max(axis=(-2, -1), initial=0.0) ** power)
+        return most
+
+    def are_within(self, q: Array) -> npt.NDArray[np.bool_]:
+        """Return whether positions, shape (..., k, n), are within their limits."""
+        lower, upper = self.position
+        inside: Any = (q >= lower - INSIDE) & (q <= upper + INSIDE)
+        return np.asarray(inside.all(axis=(-2, -1)))
+
+
+def rests(values: JointValues) -> bool:
+    """Return whether joints neither move nor begin to."""
+    return all(-STILL <= rate <= STILL for rate in values.qd.tolist()) and all(
+        -1e-4 <= bend <= 1e-4 for bend in values.qdd.tolist()
+    )
