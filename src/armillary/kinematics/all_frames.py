@@ -65,18 +65,18 @@ def pose(
     are_texts = type(frame) is type(relative_to) is str
     names = frame, relative_to
     known = state.__dict__ if type(state) is State else _NOTHING
-    if are_texts and known.get("cell") is cell and "tree" in known:
-        kernels = known["tree"].__dict__.get("pose kernels", _NOTHING)
-        if names in kernels:
-            return kernels[names](state.q)
-    bound = bound_state(cell, state)
+    bound = state if known.get("cell") is cell else bound_state(cell, state)
+    tree: Tree = bound.__dict__.get("tree") or bound.tree
+    kernels = tree.__dict__.get("pose kernels", _NOTHING)
+    if are_texts and names in kernels:
+        return kernels[names](bound.q)
     (X,) = poses_in(bound, [cell.frame(frame)], cell.frame(relative_to))
     # Passive joints are those of the state, which a kernel would solve for.
     if are_texts and not bound.passive.size and bound.q.size <= MOST_JOINTS:
-        asked = kept(bound.tree, "asked poses", dict[tuple[str, str], int])
+        asked = kept(tree, "asked poses", dict[tuple[str, str], int])
         asked[names] = count = asked.get(names, 0) + 1
         if count >= REPEATED:
-            made: dict[Any, AnyKernel] = vars(bound.tree).setdefault("pose kernels", {})
+            made: dict[Any, AnyKernel] = vars(tree).setdefault("pose kernels", {})
             made[names] = fk(cell, frame, relative_to=relative_to, state=bound)
     return X.matrix()
 
