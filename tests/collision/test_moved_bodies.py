@@ -11,7 +11,9 @@ import pytest
 import armillary as arm
 from armillary.collision import pair_records, shape_pairs
 from armillary.collision.check_tables import CheckTables
+from armillary.collision.columns import CheckColumns
 from armillary.collision.distance.sizes import form_of
+from armillary.kernel import pipeline_kernel, pipeline_records
 from armillary.kinematics.speed_bounds import SpeedBounds
 from armillary.model.primitive import Primitive
 from armillary.shapes import Box, Capsule, Sphere
@@ -106,6 +108,65 @@ def test_moved_boxes_analyse_nothing_anew(monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(kind, "of", refuse)
     state = cell.home.place_all({f"box{k}": random_pose(rng) for k in range(20)})
     assert_right(cell, state)
+
+
+def test_distances_after_a_move_declare_no_columns_and_make_no_kernel(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Both took longer than all else of the first distances and contacts."""
+    cell, rng = scene(6), np.random.default_rng(4)
+    state = cell.home.place("box0", random_pose(rng))
+
+    def ask(state: arm.State) -> tuple[list[float], list[float]]:
+        check = cell.collision(state)
+        contacts = check.contacts(Q[0], within=0.5)
+        return check.distances(Q[0]).tolist(), [each.distance for each in contacts]
+
+    ask(state)
+    moved = state.place("box3", random_pose(rng))
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("This does not depend on where bodies are.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CheckColumns, "__init__", refuse)
+        patch.setattr(pipeline_kernel, "kernel_of", refuse)
+        patch.setattr(pipeline_records, "kernel_of", refuse)
+        found = ask(moved)
+    assert found == ask(moved)
+    assert_right(cell, moved)
+
+
+def test_a_box_that_is_placed_where_it_was_has_not_moved() -> None:
+    cell, rng = scene(6), np.random.default_rng(5)
+    poses = {f"box{k}": random_pose(rng) for k in range(6)}
+    state = cell.home.place_all(poses)
+    before = cell.collision(state)
+    before(Q[0])
+    poses["box2"] = random_pose(rng)
+    moved = cell.collision(state.place_all(poses))
+    last = moved._placed.moved_from
+    assert last is not None
+    first = before.tables.tested.links.index("box2/body")
+    assert last[1].which[: last[1].links].tolist() == [first]
+    back = cell.collision(state)
+    assert back.distances(Q).tolist() == before.distances(Q).tolist()
+    assert_right(cell, state)
+
+
+def test_checks_of_one_cell_keep_their_margins_and_rules() -> None:
+    """Tables are found by the identity of rules and meshes, with the margin."""
+    cell, rng = scene(4), np.random.default_rng(6)
+    nothing = cell.rules.exclude("*", "*", reason="none")
+    state = cell.home
+    for _ in range(3):
+        state = state.place("box1", random_pose(rng))
+        for margin in (0.0, 0.2):
+            check = cell.collision(state, margin=margin)
+            assert check.margin == margin
+            assert (check.clearance(Q) <= margin).tolist() == check(Q).tolist()
+            assert not len(cell.collision(state, rules=nothing, margin=margin).pairs)
+            assert len(check.pairs) == len(cell.collision(state).pairs) > 0
 
 
 def test_the_work_of_a_moved_box_does_not_grow_with_their_number() -> None:

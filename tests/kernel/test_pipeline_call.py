@@ -11,7 +11,7 @@ import pytest
 from armillary.errors import KernelError, ShapeError
 from armillary.kernel import pipeline_code
 from armillary.kernel.pipeline import Pipeline
-from armillary.kernel.pipeline_kernel import Callees, compile_pipeline, pack
+from armillary.kernel.pipeline_kernel import Callees, compile_pipeline
 from armillary.kernel.pipeline_records import PipelineRecords
 from armillary.kernel.stages import Call, Each, Stage, When, While
 from armillary.kernel.tables import Table, code, index, reals, record
@@ -217,8 +217,7 @@ def test_some_records_at_a_time():
         )
     )
     records = {"number": np.arange(7.0), "place": np.arange(7) % 3}
-    packed = pack(code.pipeline, code.made_for, {"jobs": records}, ())
-    some = code.bound_by_record(packed, (), table="jobs", places="place")
+    some = PipelineRecords.of(code, {"jobs": records}).by_record("jobs", "place")
     X = np.arange(10.0)
     assert some.whole(1.0).tolist() == [13.0, 9.0, 11.0]  # the last of each place
     for which in ([5, 0], [1, 6, 2]):

@@ -177,14 +177,19 @@ def _asking_once(question: Question) -> Question:
     def method(self: AnyCell, *args: Any, **kwargs: Any) -> Any:
         workcell = self.workcell
         known = workcell.__dict__.get("kept", _NOTHING)
-        key: Any = question, args, (*kwargs.items(),) if kwargs else ()
+        named: tuple[Any, ...] = ()
+        if kwargs:
+            named = (*kwargs.items(),)
+            if type(kwargs.get("joints")) is list:  # lists have no hash
+                named = (*[(name, _names(given)) for name, given in named],)
+        key: Any = question, args, named
         try:
             return known[key]
         except KeyError:
             pass
-        except TypeError:  # lists have no hash
-            named = [(name, _names(given)) for name, given in kwargs.items()]
-            key = question, (*map(_names, args),), (*named,)
+        except TypeError:  # seen late, which takes longer
+            named = (*[(name, _names(given)) for name, given in named],)
+            key = question, (*map(_names, args),), named
             with suppress(KeyError, TypeError):
                 return known[key]
         if not all(map(_is_name, (*key[1], *(given for _, given in key[2])))):

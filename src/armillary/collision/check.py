@@ -21,8 +21,9 @@ from armillary.collision.moved_bases import moved_bases
 from armillary.collision.obstacles import GivenObstacles, StandingObstacles, among
 from armillary.collision.pairs import applied_rules, with_home_pairs
 from armillary.collision.placed_pairs import PlacedPairs
-from armillary.collision.precision import converted, double_precision, precision_of
+from armillary.collision.precision import converted, precision_of
 from armillary.collision.shape_pairs import Placed
+from armillary.collision.tested_shapes import tables_of
 from armillary.errors import ModelError, ShapeError
 from armillary.forks import IMPORT_LOCK
 from armillary.kernel import Kernel
@@ -33,7 +34,7 @@ from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.placement import base_names
 from armillary.kinematics.speed_bounds import speeds_are_known
 from armillary.kinematics.state import State, bound_state, home
-from armillary.model.fields import kept
+from armillary.model.fields import kept, kept_few
 from armillary.model.link_pairs import Pairs
 from armillary.model.rules import Rules
 from armillary.model.shapes.mesh import MeshSource
@@ -67,12 +68,22 @@ def check_of(
 
     obstacles: What stands around the cell, checked.
     """
-    rules, margin, meshes, exact = options
-    options = CheckOptions(rules, margin_of(margin), meshes, exact)
+    rules, given, meshes, exact = options
+    margin = margin_of(given)
     bound = home(cell) if state is None else bound_state(cell, state)
-    tested = applied_rules(cell, rules, meshes).pairs(bound.tree)
-    placed = PlacedPairs.of(cell, bound, tested, meshes, exact=exact)
-    check = CollisionCheck(cell, tested, options, placed)
+    tree = bound.tree
+
+    def made() -> tuple[CheckOptions, CheckTables]:
+        tested = applied_rules(cell, rules, meshes).pairs(tree)
+        options = CheckOptions(rules, margin, meshes, exact)
+        return options, tables_of(cell, bound, tested, meshes, exact=exact)
+
+    # States that attach the same share all but where bodies are. What is kept holds the
+    # rules and meshes, so that they are known by their identity.
+    key = id(rules), margin, id(meshes), bool(exact)
+    options, tables = kept_few(tree.alike or tree, "tables of checks", key, made)
+    placed = PlacedPairs.of(cell, bound, tables, meshes, exact=exact)
+    check = CollisionCheck(cell, tables.tested, options, placed)
     return check if obstacles is None else _among(check, placed, obstacles)
 
 
@@ -633,13 +644,8 @@ class CollisionCheck:
 
     def _records(self, asked: Question) -> PipelineRecords:
         """Return the records of a question, which this caches."""
-
-        def made() -> PipelineRecords:
-            # Distances are results, and need all digits; a truth does not.
-            choose = precision_of if asked == "touching" else double_precision
-            return check_records(self._placed, asked, self.margin, choose(self._placed))
-
-        return kept(self, asked, made)
+        make = partial(check_records, self._placed, asked, self.margin)
+        return kept(self, asked, make)
 
     def _least(self, Q: Array, enough: float | None = None) -> Array:
         """Return the least distance of all pairs, or only which side of `enough`.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, final
 
 import msgspec
@@ -41,7 +42,7 @@ from armillary.kernel.pipeline_kernel import (
 )
 from armillary.kernel.pipeline_records import PipelineRecords
 from armillary.kinematics.moving_links import MovingLinks
-from armillary.model.fields import kept
+from armillary.model.fields import kept, kept_few
 from armillary.spatial.vector import Number
 from armillary.trace import Port, trace
 
@@ -60,10 +61,7 @@ Indices = npt.NDArray[np.int64]
 
 
 def check_records(
-    pairs: PlacedPairs,
-    asked: Question,
-    margin: float,
-    precision: Precision,
+    pairs: PlacedPairs, asked: Question, margin: float
 ) -> PipelineRecords:
     """Return the records of a question; nothing is compiled for another state.
 
@@ -71,11 +69,25 @@ def check_records(
         pairs: The pairs of a check.
         asked: The question.
         margin: What is nearer touches [m].
-        precision: How it is decided.
 
     Raises:
         KernelError: As for `compile_pipeline`.
     """
+
+    def made() -> _CheckQuestion:
+        # Distances are results, and need all digits; a truth does not.
+        choose = precision_of if asked == "touching" else double_precision
+        return _question(pairs, asked, margin, choose(pairs))
+
+    # Checks in which bodies moved a little ask the same.
+    key = asked, margin, pairs.decides
+    return records_of(kept_few(pairs.tables, "questions", key, made), pairs).records
+
+
+def _question(
+    pairs: PlacedPairs, asked: Question, margin: float, precision: Precision
+) -> _CheckQuestion:
+    """Return a question with the code that answers it; see `check_records`."""
     moving, room, dtype = pairs.moving, pairs.tables.room, precision.dtype
     lanes = pairs.lanes if asked == "clearance" else None
 
@@ -84,10 +96,9 @@ def check_records(
 
     # The code is cached beside the moving links, as other checks of the cell share it.
     code = kept(moving, ("check", room, asked, dtype.char, lanes), made)
-    question = _CheckQuestion(
+    return _CheckQuestion(
         code, columns_of(moving, room), room, asked, margin, precision
     )
-    return records_of(question, pairs).records
 
 
 def whole_kernel(
@@ -131,7 +142,8 @@ def whole_kernel(
                 f"Distances of this cell are not known well enough in {dtype}; compile "
                 "the collision check with dtype=float64."
             )
-    kernel = check_records(pairs, asked, margin, precision).kernel()
+    question = _question(pairs, asked, margin, precision)
+    kernel = records_of(question, pairs).records.kernel()
     constant = pairs.constant
     if asked == "touching" or not constant < np.inf:
         return kernel
@@ -151,7 +163,7 @@ def whole_kernel(
 
 
 @final
-class _CheckQuestion(msgspec.Struct, frozen=True):
+class _CheckQuestion(msgspec.Struct, frozen=True, eq=False, dict=True):
     """What is asked, of any pairs.
 
     Attributes:
@@ -170,7 +182,7 @@ class _CheckQuestion(msgspec.Struct, frozen=True):
     margin: float
     precision: Precision
 
-    @property
+    @cached_property
     def key(self) -> Hashable:
         """Return what equal questions share."""
         _, rounding, extent, most_q = self.precision

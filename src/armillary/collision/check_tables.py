@@ -64,6 +64,28 @@ class RecordsBehind(NamedTuple):
 WHOLE: Final = RecordsBehind()
 
 
+class BlocksOnBases(NamedTuple):
+    """What of `Placed.whole` is on some movable bases: blocks of links, then of shapes.
+
+    Attributes:
+        which: Their positions, sorted, shape (k,).
+        bases: The base of each of them, shape (k,), or that of all.
+        blocks: Where they are on these bases, shape (k, 4, 9).
+        rows: The rows of the moving links that they move with, shape (k,).
+        stand: Whether all of these rows are that of the world.
+        links: How many of the blocks are of links.
+        shapes: The numbers of the shapes, shape (k - links,).
+    """
+
+    which: Indices
+    bases: int | Indices
+    blocks: Array
+    rows: Indices
+    stand: bool
+    links: int
+    shapes: Indices
+
+
 @final
 class CheckTables(msgspec.Struct, frozen=True, eq=False, dict=True):
     """The pairs of a check as arrays, the same for states that attach the same.
@@ -166,29 +188,21 @@ class CheckTables(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     def placed(self, moving: MovingLinks, tree: Tree) -> Placed:
         """Return where the shapes are while bases are placed as in a tree."""
-        whole, which = self._blocks.copy(), self._movable_blocks
-        whole[which] = self._on_bases(moving.base_frames(tree), which)
+        whole, every = self._blocks.copy(), self._blocks_where(self._block_bases >= 0)
+        whole[every.which] = moving.base_frames(tree)[every.bases] @ every.blocks
         return Placed(self.shape_rows, whole)
 
-    def replaced(
-        self, placed: Placed, bases: Array, changed: Indices
-    ) -> tuple[Placed, Indices]:
-        """Return where shapes are after some bases moved, and which spheres moved.
+    def replaced(self, placed: Placed, bases: Array, moved: BlocksOnBases) -> Placed:
+        """Return where shapes are after some bases moved.
 
         Args:
             placed: Where they were.
             bases: The poses of all bases in their moving links, shape (m, 4, 4).
-            changed: Which of the bases moved, sorted; some may be there more than once.
+            moved: What is on the bases that moved.
         """
-        which = self._blocks_on(changed)
-        if not len(which):
-            return placed, which
-        return placed.moved(which, self._on_bases(bases, which)), which
-
-    def _on_bases(self, bases: Array, which: Indices) -> Array:
-        """Return some blocks of `Placed.whole` with bases elsewhere."""
-        on = bases.take(self._block_bases.take(which), axis=0)
-        return on @ self._blocks.take(which, axis=0)
+        if not len(moved.which):
+            return placed
+        return placed.moved(moved.which, bases[moved.bases] @ moved.blocks)
 
     @cached_property
     def _blocks(self) -> Array:
@@ -212,18 +226,37 @@ class CheckTables(msgspec.Struct, frozen=True, eq=False, dict=True):
         """Return the movable base that each block is on, or -1."""
         return np.concatenate([self.fixed.bases, self.fixed.bases[self._owners]])
 
-    def _blocks_on(self, bases: Indices) -> Indices:
-        """Return the blocks that are on some bases, sorted, shape (k,).
+    def blocks_on(self, bases: Sequence[int]) -> BlocksOnBases:
+        """Return what is on some movable bases; of one base that is kept.
 
-        bases: The numbers of these, sorted; some may be there more than once.
+        bases: The numbers of these.
         """
-        if len(bases) and bases[0] == bases[-1]:  # as often, one base moves
-            return (self._block_bases == bases[0]).nonzero()[0]
-        return np.isin(self._block_bases, bases).nonzero()[0]
+        if len(bases) == 1:  # as often, one base moves
+            (k,) = bases
+            name = "blocks on", k
 
-    @cached_property
-    def _movable_blocks(self) -> Indices:
-        return np.flatnonzero(self._block_bases >= 0)
+            def made() -> BlocksOnBases:
+                return self._blocks_where(self._block_bases == k)._replace(bases=k)
+
+            return kept(self, name, made)
+        are_moved = np.zeros(self._block_bases.max(initial=-1) + 2, np.bool_)
+        are_moved[[k for k in bases if k < len(are_moved) - 1]] = True
+        # The last entry is that of blocks without a movable base, whose number is -1.
+        return self._blocks_where(are_moved[self._block_bases])
+
+    def _blocks_where(self, are_moved: npt.NDArray[np.bool_]) -> BlocksOnBases:
+        which = are_moved.nonzero()[0]
+        rows, count = self.sphere_rows.take(which), len(self.fixed.rows)
+        links = int(which.searchsorted(count))
+        return BlocksOnBases(
+            which,
+            self._block_bases.take(which),
+            self._blocks.take(which, axis=0),
+            rows,
+            not rows.any(),
+            links,
+            which[links:] - count,
+        )
 
     @cached_property
     def _owners(self) -> Indices:

@@ -35,7 +35,8 @@ from armillary.collision.pair_records import (
     placed_records,
 )
 from armillary.collision.placed_pairs import Called, PlacedPairs
-from armillary.kernel.pipeline_kernel import CompiledPipeline, KernelByRecord
+from armillary.kernel.pipeline_kernel import CompiledPipeline
+from armillary.kernel.pipeline_records import KernelByRecord
 from armillary.kinematics.questions import jacobian
 from armillary.model.fields import kept
 from armillary.trace import Port
@@ -183,12 +184,7 @@ class NearestPairs:
             else:
                 known = PairRecords.of(question, pairs).records
             place, _ = result_of(columns, asked)
-            return code.bound_by_record(
-                known.tables,
-                known.callees,
-                table=columns.link_pairs.name,
-                places=place.name,
-            )
+            return known.by_record(columns.link_pairs.name, place.name)
 
         return kept(self, asked, made)
 
@@ -208,17 +204,20 @@ class NearestPairs:
         }
 
     def _code(self, asked: Measure) -> tuple[CompiledPipeline, CheckColumns]:
-        """Return the code of a question, which moving links cache, and its columns."""
-        moving, room = self.pairs.moving, self.pairs.tables.room
+        """Return the code of a question and its columns, which moving links cache."""
+        moving, room, lanes = (
+            self.pairs.moving,
+            self.pairs.tables.room,
+            self.pairs.lanes,
+        )
         turning = len(self._turning) if asked == "slope" else 0
-        columns = CheckColumns(moving, room, pairs=self._room(asked), turning=turning)
-        lanes = self.pairs.lanes
+        pairs = self._room(asked)
 
-        def made() -> CompiledPipeline:
-            return compiled(nearest_pipeline(columns, asked), DOUBLE, lanes)
+        def made() -> tuple[CompiledPipeline, CheckColumns]:
+            columns = CheckColumns(moving, room, pairs=pairs, turning=turning)
+            return compiled(nearest_pipeline(columns, asked), DOUBLE, lanes), columns
 
-        sizes = tuple(sorted(columns.sizes.items()))
-        return kept(moving, ("nearest", asked, sizes, lanes), made), columns
+        return kept(moving, ("nearest", asked, room, pairs, turning, lanes), made)
 
     # records
 

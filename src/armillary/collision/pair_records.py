@@ -185,12 +185,13 @@ class PairRecords(msgspec.Struct, frozen=True, eq=False):
         if now is self.placed:
             return self
         # Spheres around links that moved, and around their shapes; then these.
-        before, spheres = pairs.moved_from or (now, np.zeros(0, np.int64))
-        if before is not self.placed:
+        last = pairs.moved_from
+        if last is not None and last[0] is self.placed:
+            spheres, shapes = last[1].which, last[1].shapes
+        else:
             is_other = (self.placed.whole != now.whole).any(axis=(1, 2))
-            spheres = np.flatnonzero(is_other)
-        links = now.links
-        shapes = spheres[spheres.searchsorted(links) :] - links
+            spheres, links = np.flatnonzero(is_other), now.links
+            shapes = spheres[spheres.searchsorted(links) :] - links
         changes = self.question.places(pairs, spheres, shapes)
         if changes is None:
             return None

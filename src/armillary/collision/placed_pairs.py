@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.broad_phase import BroadPhase
-from armillary.collision.check_tables import CheckTables
+from armillary.collision.check_tables import BlocksOnBases, CheckTables
 from armillary.collision.distance.pair import Distance, distance
 from armillary.collision.distance.pair_kernel import Asked, ValueAsked
 from armillary.collision.exact import ExactMeshes
 from armillary.collision.shape_pairs import LinkShape, Placed
-from armillary.collision.tested_shapes import tables_of, tables_of_shapes
+from armillary.collision.tested_shapes import tables_of_shapes
 from armillary.kernel.pipeline_kernel import Callees
 from armillary.kinematics.moving_links import (
     MovingLinks,
@@ -90,26 +90,24 @@ class PlacedPairs(msgspec.Struct, frozen=True, eq=False, dict=True):
         cls,
         cell: Workcell,
         state: State,
-        pairs: Pairs,
+        tables: CheckTables,
         meshes: MeshSource | None,
         *,
-        exact: bool = False,
+        exact: bool,
     ) -> Self:
-        """Read the shapes of the links of pairs; the cell caches the last tables.
+        """Return where the shapes of tables of a cell are in a state.
 
         Args:
             cell: The cell that has the links.
-            state: The state whose attachments are used.
-            pairs: The pairs of links.
+            state: The state, which attaches bases as that of the tables does.
+            tables: The tables; see `tables_of`.
             meshes: What reads meshes.
-            exact: Whether meshes are treated by their triangles; else a warning says,
-                once for a cell, that hulls are in place of them.
+            exact: Whether meshes are treated by their triangles, else by their hulls.
 
         Raises:
-            ModelError: A mesh cannot be read, or both shapes of a pair are half spaces;
-                or coal is not installed and `exact` needs it.
+            ModelError: A mesh cannot be read; or coal is not installed and `exact`
+                needs it.
         """
-        tables = tables_of(cell, state, pairs, meshes, exact=exact)
         # States differ from the last one in a few bodies; tables keep that.
         before: dict[str, Self] = kept(tables, "last placed", dict[str, Self])
         last = before.get("last")
@@ -159,25 +157,29 @@ class PlacedPairs(msgspec.Struct, frozen=True, eq=False, dict=True):
 
         What does not depend on the bodies that moved is taken over.
         """
-        bases = self.moving.base_frames(state.tree)
-        # Each base has 16 numbers.
-        differ = (bases.ravel() != self._base_frames.ravel()).nonzero()[0] >> 4
-        placed, which = self.tables.replaced(self.placed, bases, differ)
-        made = type(self)(self.tables, placed, self.moving, state, self.triangles)
+        tables, moving, tree = self.tables, self.moving, state.tree
+        bases, before = moving.base_frames(tree), self._base_frames
+        # The truths of the 16 numbers of a base are two words.
+        words = (bases.ravel() != before.ravel()).view(np.uint64)
+        differ: list[int] = (words[::2] | words[1::2]).nonzero()[0].tolist()
+        moved = tables.blocks_on(differ)
+        placed = tables.replaced(self.placed, bases, moved)
+        made = type(self)(tables, placed, moving, state, self.triangles)
         known = vars(made)
         known["_base_frames"] = bases
-        known["moved_from"] = self.placed, which
+        known["moved_from"] = self.placed, moved
         known["before"] = None
-        rows = self.tables.sphere_rows.take(which)
-        if not np.logical_or.reduce(rows):
+        known["pose_key"] = pose_key = moving.pose_key(state)
+        if moved.stand:
             # They stand in the world: what moves is as it was.
             known["moving_centres"] = self.moving_centres
-        if state.q is self.state.q and made.pose_key == self.pose_key:
+        if state.q is self.state.q and pose_key == self.pose_key:
             known["_poses_in_state"] = self._poses_in_state
             known["_reaches"] = reaches = self._reaches.copy()
-            count = int(which.searchsorted(len(reaches)))
-            links, centres = which[:count], placed.blocks(which)[:count, :3, 8]
-            reaches[links] = made._reaches_of(links, rows[:count], centres)
+            links = moved.which[: moved.links]
+            centres = placed.blocks(moved.which)[: moved.links, :3, 8]
+            rows = None if moved.stand else moved.rows[: moved.links]
+            reaches[links] = made._reaches_of(links, rows, centres)
         return made
 
     @cached_property
@@ -186,8 +188,8 @@ class PlacedPairs(msgspec.Struct, frozen=True, eq=False, dict=True):
         return self.moving.base_frames(self.state.tree)
 
     @cached_property
-    def moved_from(self) -> tuple[Placed, Indices] | None:
-        """Return where shapes were in the state before, and which spheres moved."""
+    def moved_from(self) -> tuple[Placed, BlocksOnBases] | None:
+        """Return where shapes were in the state before, and what moved since."""
         return None
 
     @classmethod
@@ -241,15 +243,18 @@ class PlacedPairs(msgspec.Struct, frozen=True, eq=False, dict=True):
         rows, centres = self.tables.spheres(self.placed)
         return self._reaches_of(np.arange(count), rows[:count], centres[:count])
 
-    def _reaches_of(self, links: Indices, rows: Indices, centres: Array) -> Array:
+    def _reaches_of(
+        self, links: Indices, rows: Indices | None, centres: Array
+    ) -> Array:
         """Return the same of some links, shape (k,).
 
         Args:
             links: Their numbers, shape (k,).
-            rows: The rows of the moving links that they move with, shape (k,).
+            rows: The rows of the moving links that they move with, shape (k,); None if
+                that is the world.
             centres: Centres of the spheres around them there, shape (k, 3).
         """
-        if np.logical_or.reduce(rows):
+        if rows is not None:
             X = self._poses_in_state[0][rows]
             centres = np.einsum("kij,kj->ki", X[:, :, :3], centres) + X[:, :, 3]
         return self.tables.reaches(centres, links)
@@ -261,6 +266,12 @@ class PlacedPairs(msgspec.Struct, frozen=True, eq=False, dict=True):
         They are written as bytes, to be compared.
         """
         return self.placed.centres[self.placed.rows > 0].tobytes()
+
+    @property
+    def decides(self) -> Hashable:
+        """Return what decides how exact a check is, see `precision_of`."""
+        # Shapes that are fixed in the world do not count, but for the extent.
+        return self.pose_key, self.extent, self.moving_centres
 
     @cached_property
     def pose_key(self) -> Hashable:

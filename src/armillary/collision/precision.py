@@ -72,15 +72,13 @@ def precision_of(pairs: PlacedPairs) -> Precision:
     for joints of users, whose formulas may lose digits, four times the largest error of
     some poses.
     """
-    # Shapes that are fixed in the world do not count, but for the extent.
-    key = pairs.pose_key, pairs.extent, pairs.moving_centres
     tables = pairs.tables
-    # So do obstacles: what moves is the same without them.
+    # Obstacles do not count: what moves is the same without them.
     if tables.extends is not None:
         if not tables.are_formulas:
             return double_precision(pairs)
         tables = tables.extends
-    return kept_few(tables, "precision", key, lambda: _precision(pairs))
+    return kept_few(tables, "precision", pairs.decides, lambda: _precision(pairs))
 
 
 class _Errors(NamedTuple):

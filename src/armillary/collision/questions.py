@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from armillary.collision.check import CollisionCheck, check_of
 from armillary.collision.check_options import CheckOptions
 from armillary.collision.untested import warn_of_untested
 from armillary.kinematics.state import State
+from armillary.model.fields import kept
 from armillary.model.rules import Rules
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
@@ -50,5 +53,6 @@ def collision(
     """
     options = CheckOptions(rules, margin, meshes, exact)
     check = check_of(cell, state, options)
-    warn_of_untested(cell, rules, meshes, check.pairs)
+    warn = partial(warn_of_untested, cell, rules, meshes, check.pairs)
+    kept(check.tables, "warned of untested", warn)
     return check

@@ -155,10 +155,11 @@ class Placed:
         made._moved = which, blocks
         if late is not None:
             written, before, known = late
-            again = {*which.tolist()}
-            others = [k for k, n in enumerate(before.tolist()) if n not in again]
-            every = np.concatenate([before[others], which])
-            blocks = np.concatenate([known[others], blocks])
+            if before is not which:  # the same body has moved again
+                again = {*which.tolist()}
+                others = [k for k, n in enumerate(before.tolist()) if n not in again]
+                every = np.concatenate([before[others], which])
+                blocks = np.concatenate([known[others], blocks])
         made._late = written, every, blocks
         if len(every) * FEW_MOVED > len(self._whole):
             _ = made.whole

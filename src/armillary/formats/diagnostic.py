@@ -39,8 +39,11 @@ class Severity(enum.Enum):
     WARNING = "warning"
     NOTE = "note"
 
+    rank: int  # 0 is that of the worst; found in the member, without a hash of Python
 
-_RANK: Final = {severity: rank for rank, severity in enumerate(Severity)}
+
+for _rank, _severity in enumerate(Severity):
+    _severity.rank = _rank
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -321,7 +324,7 @@ class Report:
         view = Report.__new__(Report)
         view._all = self._all
         # Within a tolerated part nothing is more serious than that part.
-        is_milder = _RANK[self._severity] > _RANK[severity]
+        is_milder = self._severity.rank > severity.rank
         view._severity = self._severity if is_milder else severity
         view._consequence = consequence
         view._is_guess = is_guess
@@ -384,7 +387,7 @@ class Report:
         """
         if self._all.counts[Severity.ERROR]:
             self._add_unsupported()
-            worst_first = sorted(self._all.kept, key=lambda d: _RANK[d.severity])
+            worst_first = sorted(self._all.kept, key=lambda d: d.severity.rank)
             raise FormatError(*worst_first, *self._more())
 
     def bounded(self, items: Iterable[T]) -> Iterator[T]:

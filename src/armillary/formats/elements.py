@@ -201,9 +201,10 @@ class Row(Generic[C]):
         default: The value without the attribute.
         always: Whether the default is written too.
         child: Whether the value is the text of a child of that name.
+        single: The name of its one attribute, None for several or a child.
     """
 
-    __slots__ = ("always", "attributes", "child", "default", "key", "kind")
+    __slots__ = ("always", "attributes", "child", "default", "key", "kind", "single")
 
     def __init__(
         self,
@@ -227,14 +228,16 @@ class Row(Generic[C]):
         self.default: Final = default
         self.always: Final = always
         self.child: Final = child
+        is_single = len(self.attributes) == 1 and not child
+        self.single: Final = self.attributes[0] if is_single else None
 
     def read(self, element: Element, context: C) -> Any:
         """Return the value; after an error None, the default or the first word."""
         names, read = self.attributes, self.kind.read
+        if self.single is not None:
+            return read(element, self.single, context, self.default)
         if self.child:
             return self._read_child(element, context)
-        if len(names) == 1:
-            return read(element, names[0], context, self.default)
         values = [read(element, name, context, self.default) for name in names]
         return None if None in values else tuple(values)
 

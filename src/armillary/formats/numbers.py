@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Final
 
 from armillary.errors import quote
@@ -14,7 +14,9 @@ from armillary.limits import NUMBER_LENGTH
 __all__ = [
     "WHITE_SPACE",
     "has_direction",
+    "is_unit",
     "number_text",
+    "plain_number",
     "plain_numbers",
     "read_numbers",
 ]
@@ -34,6 +36,14 @@ _PLAIN: Final = re.compile(
 LONGEST_PLAIN: Final = 200
 _GAP: Final = re.compile(f"[{WHITE_SPACE}]+")
 _NO_NUMBER_YET: Final = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
+
+
+def plain_number(text: str) -> float | None:
+    """Return the number of a text that is nothing but one, as `plain_numbers` does."""
+    if len(text) > LONGEST_PLAIN or _DECIMAL.fullmatch(text) is None:
+        return None
+    value = float(text)
+    return value if math.isfinite(value) else None
 
 
 def plain_numbers(text: str, count: int | None) -> tuple[float, ...] | None:
@@ -94,7 +104,7 @@ def read_numbers(
 
 
 def has_direction(
-    vector: Iterable[float],
+    vector: Sequence[float],
     what: str,
     place: Place,
     report: Report,
@@ -113,9 +123,14 @@ def has_direction(
         message = f"{what} has length {length:g}, which gives no direction"
         report.error(place, codes[0], message, hint=hint)
         return False
-    if abs(length - 1.0) > LENGTH_TOLERANCE:
+    if not is_unit(vector):
         report.note(place, codes[1], f"{what} has length {length:.6g}; normalised")
     return True
+
+
+def is_unit(vector: Sequence[float]) -> bool:
+    """Return whether a vector has length 1, of which `has_direction` says nothing."""
+    return abs(math.hypot(*vector) - 1.0) <= LENGTH_TOLERANCE
 
 
 def number_text(value: float) -> str:

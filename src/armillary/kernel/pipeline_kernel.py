@@ -7,7 +7,6 @@ What a `Call` runs are other pipelines, compiled apart, with many sets of tables
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from operator import lt
@@ -27,7 +26,7 @@ from armillary.kernel.binding import (
     nothing,
 )
 from armillary.kernel.derivatives import Mode
-from armillary.kernel.fallback import STATE, new_state
+from armillary.kernel.fallback import new_state
 from armillary.kernel.kernel import Kernel, kernel_of
 from armillary.kernel.native import Native, native_of
 from armillary.kernel.pipeline import Pipeline
@@ -45,13 +44,12 @@ from armillary.kernel.stages import (
     abreast_in,
     calls_in,
 )
-from armillary.kernel.tables import Table, pack_all, taken
+from armillary.kernel.tables import Table, pack_all
 from armillary.trace import Program
 
 __all__ = [
     "Callees",
     "CompiledPipeline",
-    "KernelByRecord",
     "check_calls",
     "columns_code",
     "compile_pipeline",
@@ -118,8 +116,7 @@ class CompiledPipeline(msgspec.Struct, frozen=True, dict=True):
 
     def bound(self, packed: Mapping[str, Array], callees: Sequence[Callees]) -> Kernel:
         """Return a kernel with the records of tables, which `pack` has checked."""
-        native, _ = self._with_tables(packed, callees)
-        return kernel_of(native)
+        return kernel_of(self.with_tables(packed, callees))
 
     def for_one(
         self,
@@ -149,39 +146,16 @@ class CompiledPipeline(msgspec.Struct, frozen=True, dict=True):
             code.call, code.dtype, nothing, code.program.name, code.owned
         )
 
-    def bound_by_record(
-        self,
-        packed: Mapping[str, Array],
-        callees: Sequence[Callees],
-        *,
-        table: str,
-        places: str,
-    ) -> KernelByRecord:
-        """Return a kernel that is asked for some records of a table at a time.
-
-        Args:
-            packed: Records of tables, which `pack` has checked.
-            callees: What its fields of kind `code` call.
-            table: The table, which no span leads to.
-            places: Its field that is a position in a column: the results of the records
-                that are asked for are there, from the first entry on.
-        """
-        native, words = self._with_tables(packed, callees)
-        number = self.pipeline.tables.index(self.pipeline.table(table))
-        (field,) = (f for f in self.pipeline.tables[number].fields if f.name == places)
-        room = self.pipeline.columns[field.of][0]
-        return KernelByRecord(native, words, number, places, room)
-
-    def _with_tables(
+    def with_tables(
         self, packed: Mapping[str, Array], callees: Sequence[Callees]
-    ) -> tuple[Native, npt.NDArray[np.int64]]:
-        """Return the code with the records of its tables, and where these are."""
+    ) -> Native:
+        """Return the code with the records of its tables, which `pack` has checked."""
         pipeline, native = self.pipeline, self.native
         words = words_of(packed)
         counts = tuple(zip(packed, map(len, packed.values()), strict=True))
         parts = pipeline, packed, native.dtype.str, native.requested
         has_calls = bool(_calls(pipeline))
-        made = replace(
+        return replace(
             native,
             operations=1 + _row_operations(pipeline, counts),
             state=new_state(address_of(words)),
@@ -190,126 +164,6 @@ class CompiledPipeline(msgspec.Struct, frozen=True, dict=True):
             pickled=(_restored, parts),
             owned=(*native.owned, words, *packed.values(), *callees),
         )
-        return made, words
-
-
-@final
-class KernelByRecord(msgspec.Struct, frozen=True, eq=False, dict=True):
-    """A kernel that is asked for some records of a table at a time.
-
-    Attributes:
-        native: The code, with all records.
-        words: Where the records of each table are; see `pipeline_code.TABLE`.
-        number: The table.
-        places: Its field that is a position in a column.
-        room: How many records a call can ask for: the entries of that column.
-        lock: Held while the kernel of `ask` has the records of a call.
-    """
-
-    native: Native
-    words: npt.NDArray[np.int64]
-    number: int
-    places: str
-    room: int
-    lock: threading.Lock = msgspec.field(default_factory=threading.Lock)
-
-    @cached_property
-    def whole(self) -> Kernel:
-        """Return the kernel of all records, at the places that these have."""
-        return kernel_of(self.native)
-
-    def of(self, which: npt.NDArray[np.int64]) -> Kernel:
-        """Return the kernel of some records; nothing is compiled or checked again.
-
-        which: Positions of at most `room` records; result k is that of record which[k].
-
-        Raises:
-            KernelError: They are more.
-        """
-        native, count = self.native, len(which)
-        records = self._records(which)
-        name, everything = self._table
-        words, state = self.words.copy(), native.state.copy()
-        words[self.number] = address_of(records), count
-        state[STATE.offsets["tables"] // 8] = address_of(words)
-        share = count / max(1, len(everything))
-        return Kernel(
-            replace(
-                native,
-                operations=1 + int(share * native.operations),
-                call=0,
-                state=state,
-                tables={**native.tables, name: records},
-                pickled=None,
-                owned=(native.owned, words, records),
-            )
-        )
-
-    def ask(self, which: npt.NDArray[np.int64], *inputs: Array) -> Array:
-        """Return what the kernel `of` some records does for one row of plain arrays.
-
-        No kernel is made, but where another thread asks at the same time.
-
-        Args:
-            which: As for `of`.
-            inputs: An array for each input.
-
-        Raises:
-            KernelError: As for `of`.
-        """
-        # A fork may copy the lock while another thread has it: waiting would not end.
-        if not self.lock.acquire(blocking=False):
-            return self.of(which)(*inputs)
-        try:
-            kernel, words, tables, room = self._single
-            name, _ = self._table
-            records = self._records(which)
-            room[: len(which)] = records
-            words[self.number, 1] = len(which)
-            tables[name] = records
-            return kernel(*inputs)
-        finally:
-            self.lock.release()
-
-    @cached_property
-    def _single(
-        self,
-    ) -> tuple[Kernel, npt.NDArray[np.int64], dict[str, Array], Array]:
-        """Return a kernel, where its records are, and room for those of a call."""
-        native, (name, everything) = self.native, self._table
-        room = np.zeros(self.room, everything.dtype)
-        words, state = self.words.copy(), native.state.copy()
-        words[self.number] = address_of(room), 0
-        state[STATE.offsets["tables"] // 8] = address_of(words)
-        tables = {**native.tables, name: room}
-        share = self.room / max(1, len(everything))
-        made = replace(
-            native,
-            operations=1 + int(share * native.operations),
-            state=state,
-            tables=tables,
-            pickled=None,
-            owned=(native.owned, words, room),
-        )
-        return kernel_of(made), words, tables, room
-
-    @cached_property
-    def _table(self) -> tuple[str, Array]:
-        """Return the name of the table, and all its records."""
-        return list(self.native.tables.items())[self.number]
-
-    def _records(self, which: npt.NDArray[np.int64]) -> Array:
-        """Return some records, whose results are in their order."""
-        name, everything = self._table
-        if len(which) > self.room:
-            raise KernelError(
-                f"There is room for {self.room} records of '{name}', not for "
-                f"{len(which)}."
-            )
-        # Codes and positions of these records were checked when all were packed.
-        records = taken(everything, which)
-        records[self.places] = np.arange(len(which))
-        return records
 
 
 def pack(

@@ -7,16 +7,22 @@ tables of the one before: only what changed is checked and written.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Self, final
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
+from armillary.errors import KernelError
 from armillary.kernel.binding import address_of
 from armillary.kernel.column_function import ColumnCode, ColumnFunction
-from armillary.kernel.kernel import Kernel
+from armillary.kernel.fallback import STATE
+from armillary.kernel.kernel import Kernel, kernel_of
+from armillary.kernel.native import Native
 from armillary.kernel.pipeline_kernel import (
     Callees,
     CompiledPipeline,
@@ -24,9 +30,11 @@ from armillary.kernel.pipeline_kernel import (
     pack,
     words_of,
 )
+from armillary.kernel.tables import taken
 
-__all__ = ["PipelineRecords"]
+__all__ = ["KernelByRecord", "PipelineRecords"]
 
+Array = npt.NDArray[Any]
 Indices = npt.NDArray[np.int64]
 
 
@@ -81,9 +89,9 @@ class PipelineRecords(msgspec.Struct, frozen=True, eq=False):
                 continue
             table = pipeline.table(name)
             # Numbers lead nowhere; only what does has to be checked against others.
-            kinds = {one.kind for one in table.fields if one.name in given}
             sizes: Mapping[tuple[str, str], int] = {}
-            if kinds != {"real"}:
+            by_name = table.by_name
+            if not all(n in by_name and by_name[n].kind == "real" for n in given):
                 counts = {name: len(records) for name, records in self.tables.items()}
                 sizes = table.sizes(pipeline.columns, counts)
                 codes += given.items()
@@ -170,17 +178,162 @@ class PipelineRecords(msgspec.Struct, frozen=True, eq=False):
                 words[k] = address_of(some[name]), len(some[name])
         return type(self)(self.code, made, (*self.callees, *callees), words)
 
+    @property
+    def pipeline(self) -> CompiledPipeline:
+        """Return the code, which is that of a kernel."""
+        assert isinstance(self.code, CompiledPipeline)
+        return self.code
+
     def kernel(self) -> Kernel:
         """Return the kernel that works on these records."""
-        assert isinstance(self.code, CompiledPipeline)
-        return self.code.bound(self.tables, self.callees)
+        return self.pipeline.bound(self.tables, self.callees)
 
     def for_one(self) -> Callable[..., Any]:
         """Return what answers one row as the kernel does, which it makes for others."""
-        assert isinstance(self.code, CompiledPipeline)
-        return self.code.for_one(self.words, (self.words, self), self.kernel)
+        return self.pipeline.for_one(self.words, (self.words, self), self.kernel)
+
+    def by_record(self, table: str, places: str) -> KernelByRecord:
+        """Return a kernel that is asked for some records of a table at a time.
+
+        Args:
+            table: The table, which no span leads to.
+            places: Its field that is a position in a column, see `KernelByRecord`.
+        """
+        pipeline = self.pipeline.pipeline
+        number = pipeline.tables.index(pipeline.table(table))
+        of = pipeline.tables[number].by_name[places].of
+        return KernelByRecord(self, number, places, pipeline.columns[of][0])
 
     def function(self) -> ColumnFunction:
         """Return the function on columns that works on these records."""
         assert isinstance(self.code, ColumnCode)
         return self.code.bound(self.tables, self.callees)
+
+
+@final
+class KernelByRecord(msgspec.Struct, frozen=True, eq=False, dict=True):
+    """A kernel that is asked for some records of a table at a time.
+
+    Attributes:
+        every: All records.
+        number: The number of the table, which no span leads to.
+        places: Its field that is a position in a column: results are there, from the
+            first entry on.
+        room: How many records a call can ask for: the entries of that column.
+        lock: Held while the kernel of `ask` has the records of a call.
+    """
+
+    every: PipelineRecords
+    number: int
+    places: str
+    room: int
+    lock: threading.Lock = msgspec.field(default_factory=threading.Lock)
+
+    @cached_property
+    def whole(self) -> Callable[..., Any]:
+        """Return what answers with all records, at the places that these have."""
+        return self.every.for_one()
+
+    @cached_property
+    def _native(self) -> Native:
+        return self.every.pipeline.with_tables(self.every.tables, self.every.callees)
+
+    def of(self, which: Indices) -> Kernel:
+        """Return the kernel of some records; nothing is compiled or checked again.
+
+        which: Positions of at most `room` records; result k is that of record which[k].
+
+        Raises:
+            KernelError: They are more.
+        """
+        native, count = self._native, len(which)
+        records = self._records(which)
+        name, everything = self._table
+        words, state = self.every.words.copy(), native.state.copy()
+        words[self.number] = address_of(records), count
+        state[STATE.offsets["tables"] // 8] = address_of(words)
+        share = count / max(1, len(everything))
+        return Kernel(
+            replace(
+                native,
+                operations=1 + int(share * native.operations),
+                call=0,
+                state=state,
+                tables={**native.tables, name: records},
+                pickled=None,
+                owned=(native.owned, words, records),
+            )
+        )
+
+    def ask(self, which: Indices, *inputs: Array) -> Array:
+        """Return what the kernel `of` some records does for one row of plain arrays.
+
+        No kernel is made, but where another thread asks at the same time.
+
+        Args:
+            which: As for `of`.
+            inputs: An array for each input.
+
+        Raises:
+            KernelError: As for `of`.
+        """
+        # A fork may copy the lock while another thread has it: waiting would not end.
+        if not self.lock.acquire(blocking=False):
+            return self.of(which)(*inputs)
+        try:
+            call, words, tables, room = self._single
+            name, _ = self._table
+            records = self._records(which)
+            room[: len(which)] = records
+            words[self.number, 1] = len(which)
+            tables[name] = records
+            return call(*inputs)
+        finally:
+            self.lock.release()
+
+    @cached_property
+    def _single(
+        self,
+    ) -> tuple[Callable[..., Any], Indices, dict[str, Array], Array]:
+        """Return a function, where its records are, and room for those of a call."""
+        every, (name, everything) = self.every, self._table
+        room = np.zeros(self.room, everything.dtype)
+        words, tables = every.words.copy(), {**every.tables, name: room}
+        words[self.number] = address_of(room), 0
+
+        def made() -> Kernel:
+            native = self._native
+            state = native.state.copy()
+            state[STATE.offsets["tables"] // 8] = address_of(words)
+            share = self.room / max(1, len(everything))
+            return kernel_of(
+                replace(
+                    native,
+                    operations=1 + int(share * native.operations),
+                    state=state,
+                    tables=tables,
+                    pickled=None,
+                    owned=(native.owned, words, room),
+                )
+            )
+
+        ask = every.pipeline.for_one(words, (words, room, every), made)
+        return ask, words, tables, room
+
+    @cached_property
+    def _table(self) -> tuple[str, Array]:
+        """Return the name of the table, and all its records."""
+        return list(self.every.tables.items())[self.number]
+
+    def _records(self, which: Indices) -> Array:
+        """Return some records, whose results are in their order."""
+        name, everything = self._table
+        if len(which) > self.room:
+            raise KernelError(
+                f"There is room for {self.room} records of '{name}', not for "
+                f"{len(which)}."
+            )
+        # Codes and positions of these records were checked when all were packed.
+        records = taken(everything, which)
+        records[self.places] = np.arange(len(which))
+        return records

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Literal, TypeAlias, final
 
 import msgspec
@@ -87,7 +87,7 @@ def code(name: str) -> Field:
 
 
 @final
-class Table(msgspec.Struct, frozen=True):
+class Table(msgspec.Struct, frozen=True, dict=True):
     """What the records of a table are.
 
     Attributes:
@@ -99,6 +99,11 @@ class Table(msgspec.Struct, frozen=True):
     name: str
     fields: tuple[Field, ...]
     is_single: bool = False
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Field]:
+        """Return the fields by their names."""
+        return {field.name: field for field in self.fields}
 
     def layout(self, bits: int) -> Struct:
         """Return how a record lies in memory; `bits` are those of its numbers."""
@@ -165,11 +170,12 @@ class Table(msgspec.Struct, frozen=True):
             UnknownName: There is no such field.
             ShapeError: Shapes do not fit.
         """
-        changed, names = copied(packed), [field.name for field in self.fields]
+        changed = copied(packed)
         for name in given:
-            if name not in names:
-                raise unknown("field", name, names, owner=f"table '{self.name}'")
-            values = self._values(self.fields[names.index(name)], given, sizes)
+            field = self.by_name.get(name)
+            if field is None:
+                raise unknown("field", name, self.by_name, owner=f"table '{self.name}'")
+            values = self._values(field, given, sizes)
             if len(values) != len(rows):
                 raise ShapeError(
                     f"Field '{name}' of table '{self.name}' has {len(values)} values "

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["Poses", "pose", "poses"]
 
 Array = npt.NDArray[np.float64]
+_NOTHING: Final[Mapping[Any, Any]] = {}
+
 MOST_STRAIGHT: Final = 128
 """Frames in straight code; loops take half the time for 400 of them, one at a time."""
 
@@ -60,21 +62,21 @@ def pose(
     """
     # Most states are of this cell: nothing needs to be bound, and nothing else is
     # looked at where a kernel answers already, which belongs to their attachments.
-    is_own = type(state) is State and state.__dict__.get("cell") is cell
-    bound = state if is_own else bound_state(cell, state)
-    names, are_texts = (frame, relative_to), type(frame) is type(relative_to) is str
-    kernels: dict[tuple[str, str], AnyKernel] | None
-    kernels = bound.tree.__dict__.get("pose kernels")
-    kernel = kernels.get(names) if kernels is not None and are_texts else None
-    if kernel is not None:
-        return kernel(bound.q)
+    are_texts = type(frame) is type(relative_to) is str
+    names = frame, relative_to
+    known = state.__dict__ if type(state) is State else _NOTHING
+    bound = state if known.get("cell") is cell else bound_state(cell, state)
+    tree: Tree = bound.__dict__.get("tree") or bound.tree
+    kernels = tree.__dict__.get("pose kernels", _NOTHING)
+    if are_texts and names in kernels:
+        return kernels[names](bound.q)
     (X,) = poses_in(bound, [cell.frame(frame)], cell.frame(relative_to))
     # Passive joints are those of the state, which a kernel would solve for.
     if are_texts and not bound.passive.size and bound.q.size <= MOST_JOINTS:
-        asked = kept(bound.tree, "asked poses", dict[tuple[str, str], int])
+        asked = kept(tree, "asked poses", dict[tuple[str, str], int])
         asked[names] = count = asked.get(names, 0) + 1
         if count >= REPEATED:
-            made: dict[Any, AnyKernel] = vars(bound.tree).setdefault("pose kernels", {})
+            made: dict[Any, AnyKernel] = vars(tree).setdefault("pose kernels", {})
             made[names] = fk(cell, frame, relative_to=relative_to, state=bound)
     return X.matrix()
 

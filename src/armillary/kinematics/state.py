@@ -70,6 +70,9 @@ _EMPTY: Final = default(NO_NUMBERS)
 
 _STRUCT: Final[Any] = msgspec.Struct
 _struct_copy: Final = _STRUCT.__copy__
+_TUPLE: Final[Any] = tuple
+_new_tuple: Final = _TUPLE.__new__
+"""Makes named tuples, whose own constructors are Python."""
 _store: Final = msgspec.structs.force_setattr
 
 # states: where everything of a cell is at a moment, and what is attached to what
@@ -211,11 +214,11 @@ class State(
         for placement in placements:
             on, pose = placement.on, placement.pose
             if on == WORLD:
-                base = Base(FrameRef(WORLD_LINK, pose), on, pose, "loose")
+                frame = _new_tuple(FrameRef, (WORLD_LINK, pose))
+                base = _new_tuple(Base, (frame, on, pose, "loose"))
             else:
                 at = cell.frame(on)
-                frame = at._replace(pose=at.pose @ pose)
-                base = Base(frame, on, pose, "attached")
+                base = Base(at._replace(pose=at.pose @ pose), on, pose, "attached")
             changes[index[placement.manipulator]] = base
         return tree.placed(changes, matrices) if changes else tree
 

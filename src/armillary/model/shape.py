@@ -9,6 +9,7 @@ from typing import Any, Final, Self, cast
 import msgspec
 
 from armillary.errors import ArmillaryError, ModelError, quote
+from armillary.model.check_pose import is_rigid
 from armillary.model.fields import FourFloatsOrNone, default
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.rotation import is_proper, orthonormality_error
@@ -143,6 +144,8 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True, tag_field="shape"):
 
     def _store_pose(self) -> None:
         pose: Any = self.pose
+        if is_rigid(pose):  # as nearly all are
+            return
         if not isinstance(pose, Pose):
             try:
                 pose = Pose.from_matrix(pose)

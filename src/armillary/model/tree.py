@@ -93,9 +93,11 @@ class Tree(msgspec.Struct, frozen=True, eq=False, dict=True):
         bases = list(self.bases)
         stays = are_same_movable = True
         for k, base in changes.items():
-            before = bases[k]
-            stays = stays and _is_alike(before, base)
-            are_same_movable &= (before.mode == "fixed") == (base.mode == "fixed")
+            (link, _), on, _, mode = bases[k]
+            (to_link, _), to, _, to_mode = base
+            is_same_movable = mode == to_mode or "fixed" not in {mode, to_mode}
+            stays = stays and link == to_link and on == to and is_same_movable
+            are_same_movable = are_same_movable and is_same_movable
             bases[k] = base
         if not stays:
             parents = list(self.parents)
@@ -144,11 +146,13 @@ class Tree(msgspec.Struct, frozen=True, eq=False, dict=True):
             return self.alike.movable
         return tuple(k for k, base in enumerate(self.bases) if base.mode != "fixed")
 
-    @cached_property
+    @property
     def carried_bases(self) -> tuple[int, ...]:
         """Return the manipulators on links that states attach there or could move."""
-        if self.alike:
-            return self.alike.carried_bases
+        return (self.alike or self)._carried_bases
+
+    @cached_property
+    def _carried_bases(self) -> tuple[int, ...]:
         return tuple(k for k in self.movable if self.bases[k].frame.link >= 0)
 
     @cached_property
@@ -353,14 +357,3 @@ class Tree(msgspec.Struct, frozen=True, eq=False, dict=True):
             else:
                 first += map(self.base_link, self._bases_on.get(frame, ()))
         return self._descendants(first)
-
-
-def _is_alike(one: Base, other: Base) -> bool:
-    """Return whether two bases are attached to the same frame, at any poses."""
-    (link, _), on, _, mode = one
-    (other_link, _), other_on, _, other_mode = other
-    return (
-        link == other_link
-        and on == other_on
-        and (mode == other_mode or (mode == "fixed") == (other_mode == "fixed"))
-    )

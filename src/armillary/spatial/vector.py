@@ -214,9 +214,11 @@ def snap(x: Number) -> Number:
     """
     if isinstance(x, Traced):
         return x
-    for exact in (0.0, 1.0, -1.0):
-        if abs(x - exact) <= SNAP_DISTANCE:
-            return exact
+    size = abs(x)
+    if size <= SNAP_DISTANCE:
+        return 0.0
+    if abs(size - 1.0) <= SNAP_DISTANCE:
+        return 1.0 if x > 0.0 else -1.0
     return x
 
 

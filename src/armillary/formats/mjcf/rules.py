@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import chain
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report
@@ -40,6 +41,7 @@ EXCLUDE: Final = ElementTable[Report](
 """Two bodies that are not tested against each other."""
 
 Masks = frozenset[tuple[int, int]]
+Truths = npt.NDArray[np.bool_]
 UNTURNED: Final = 1e-12
 BITS: Final = 31
 
@@ -65,9 +67,17 @@ def masks_of(body: Body, report: Report) -> Masks:
     return frozenset(found)
 
 
-def is_tested(one: Masks, other: Masks) -> bool:
-    """Return whether any geoms of two links are tested."""
-    return any(c & b or d & a for a, b in one for c, d in other)
+def tested_by(masks: Sequence[Masks]) -> Truths:
+    """Return whether any geoms of links with masks are tested, shape (n, n)."""
+    # Few links differ.
+    numbers = {each: k for k, each in enumerate(dict.fromkeys(masks))}
+    table = [
+        [any(c & b or d & a for a, b in one for c, d in other) for other in numbers]
+        for one in numbers
+    ]
+    of_links = np.array([numbers[each] for each in masks], np.int64)
+    known: Truths = np.array(table, np.bool_).reshape(len(numbers), len(numbers))
+    return known[of_links][:, of_links]
 
 
 class DefaultPairs:
@@ -77,20 +87,21 @@ class DefaultPairs:
         self._cell = cell
         self._of_link: dict[str, tuple[str, str]] = {}
 
-    def tests(self, a: str, b: str) -> bool:
-        """Return whether two links are tested by default.
+    def among(self, links: Sequence[str]) -> Truths:
+        """Return which pairs of some links are tested by default, shape (n, n).
 
         They are unless they are on one rigid body, or one is on the rigid body that
         carries the other and is not fixed to the world.
 
-        a, b: Links as `manipulator/link`.
+        links: As `manipulator/link`, n of them.
         """
-        (one, below_one), (other, below_other) = self._bodies(a), self._bodies(b)
-        if one == other:
-            return False
-        is_carried = other not in ("", WORLD) and below_one == other
-        carries = one not in ("", WORLD) and below_other == one
-        return not (is_carried or carries)
+        bodies = [self._bodies(link) for link in links]
+        numbers = {name: k for k, name in enumerate({*chain.from_iterable(bodies)})}
+        rows = [(numbers[own], numbers[below]) for own, below in bodies]
+        own, below = np.array(rows, np.int64).reshape(-1, 2).T
+        carries = np.array([one not in ("", WORLD) for one, _ in bodies], np.bool_)
+        is_carried = carries & (below[:, None] == own)
+        return (own[:, None] != own) & ~(is_carried | is_carried.T)
 
     def _bodies(self, link: str) -> tuple[str, str]:
         """Return the rigid body of a link and that which carries it.
@@ -203,15 +214,14 @@ def read_rules(
             "read, and all of them are tested",
         )
         return Rules(within=True)
-    default = DefaultPairs(cell)
-    wanted = {
-        _pair(a, b)
-        for a, b in combinations(masks, 2)
-        if default.tests(a, b)
-        and is_tested(masks[a], masks[b])
-        and _pair(a, b) not in excluded
-    }
-    rules = rules_of(cell, wanted, touching)
+    names = sorted(masks)
+    number = {name: k for k, name in enumerate(names)}
+    wanted = DefaultPairs(cell).among(names)
+    wanted &= tested_by([masks[name] for name in names])
+    for a, b in excluded:
+        if a in number and b in number:
+            wanted[number[a], number[b]] = False
+    rules = rules_of(cell, names, np.triu(wanted, 1))
     return rules.extended(
         Rule(a=name, b="*", reason=RuleReason.NEVER) for name in only_drawn
     )
@@ -245,13 +255,13 @@ def _excludes(
             yield _pair(ends[0], ends[1])
 
 
-def rules_of(cell: Workcell, wanted: set[tuple[str, str]], touching: set[str]) -> Rules:
+def rules_of(cell: Workcell, names: Sequence[str], wanted: Truths) -> Rules:
     """Return the rules by which just these pairs of links are tested.
 
     Where no links of two manipulators, or of one, are tested, one rule says so.
 
-    wanted: Pairs of links as `manipulator/link`, in the order of their names.
-    touching: The links that can touch.
+    names: The links that can touch as `manipulator/link`, sorted.
+    wanted: Which pairs i < j of them are tested, shape (n, n).
     """
     base = Rules(
         within=True,
@@ -261,27 +271,36 @@ def rules_of(cell: Workcell, wanted: set[tuple[str, str]], touching: set[str]) -
         ),
     )
     pairs = CollisionPairs(cell, base).pairs(Tree.of(cell))
-    usual = {_pair(a, b) for a, b in pairs if a in touching and b in touching}
+    number = {name: k for k, name in enumerate(names)}
+    places = np.array([number.get(name, -1) for name in pairs.links], np.int64)
+    known = places[pairs.indices]
+    known = known[(known >= 0).all(axis=1)]
+    usual = np.zeros_like(wanted)
+    usual[known.min(axis=1), known.max(axis=1)] = True
     rules = [
-        Rule(a=a, b=b, tested=True, reason=RuleReason.ALWAYS)
-        for a, b in sorted(wanted - usual)
+        Rule(a=names[i], b=names[j], tested=True, reason=RuleReason.ALWAYS)
+        for i, j in np.argwhere(wanted & ~usual).tolist()
     ]
-    left_out = sorted(usual - wanted)
-    owners = Counter((_owner(a), _owner(b)) for a, b in left_out)
-    met = {tuple(sorted((_owner(a), _owner(b)))) for a, b in wanted}
-    whole = {
-        key
-        for key, count in owners.items()
-        if count > 1 and tuple(sorted(key)) not in met
+    left_out = np.argwhere(usual & ~wanted).tolist()
+    owners = [_owner(name) for name in names]
+    # Names are sorted, and so those of two owners come in one order alone.
+    of_owners = Counter((owners[i], owners[j]) for i, j in left_out)
+    first = [k for k, owner in enumerate(owners) if k == 0 or owner != owners[k - 1]]
+    # In blocks of the links of two owners.
+    blocks = np.logical_or.reduceat(wanted, first, axis=0) if first else wanted
+    blocks = np.logical_or.reduceat(blocks, first, axis=1) if first else blocks
+    met = {
+        (owners[first[i]], owners[first[j]]) for i, j in np.argwhere(blocks).tolist()
     }
+    whole = {key for key, count in of_owners.items() if count > 1 and key not in met}
     rules += [
         Rule(a=links_of(one), b=links_of(other), reason=RuleReason.NEVER)
         for one, other in sorted(whole)
     ]
     rules += [
-        Rule(a=a, b=b, reason=RuleReason.NEVER)
-        for a, b in left_out
-        if (_owner(a), _owner(b)) not in whole
+        Rule(a=names[i], b=names[j], reason=RuleReason.NEVER)
+        for i, j in left_out
+        if (owners[i], owners[j]) not in whole
     ]
     return base.extended(rules)
 

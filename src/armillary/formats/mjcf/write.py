@@ -501,7 +501,6 @@ class _MjcfExport:
     def excludes(self) -> Iterable[Element]:
         """Yield an element for each pair that MuJoCo would test, and the cell not."""
         links = [name for name in self.pairs.links if name in self.geoms.touching]
-        default = DefaultPairs(self.cell)
         lost = 0
         count = len(links) * (len(links) - 1) // 2
         if count > MOST_PAIRS:
@@ -511,14 +510,14 @@ class _MjcfExport:
                 f"{count} pairs of links are to be looked at, more than {MOST_PAIRS}",
             )
             return
-        for a, b in combinations(links, 2):
-            by_default = default.tests(a, b)
+        by_default = DefaultPairs(self.cell).among(links)
+        for (i, a), (j, b) in combinations(enumerate(links), 2):
             is_tested = (a, b) in self.tested or (b, a) in self.tested
-            if by_default and not is_tested:
+            if by_default[i, j] and not is_tested:
                 ends = [self.names.body_of(name) for name in (a, b)]
                 if ends[0] != ends[1]:
                     yield tag("exclude", {"body1": ends[0], "body2": ends[1]})
-            elif is_tested and not by_default:
+            elif is_tested and not by_default[i, j]:
                 lost += 1
         if lost:
             self.report.warning(

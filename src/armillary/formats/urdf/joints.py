@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from armillary.errors import ModelError, quote
 from armillary.formats.diagnostic import Place, Report, Severity
 from armillary.formats.limit_range import in_order
-from armillary.formats.numbers import has_direction, number_text
+from armillary.formats.numbers import has_direction, is_unit, number_text
 from armillary.formats.type_names import known_type
 from armillary.formats.urdf.elements import ELEMENTS, read_pose
 from armillary.formats.xml import Element, tag
@@ -126,6 +126,8 @@ def _axis(joint: Element, type_: str, report: Report) -> Axis:
     if xyz is None:
         return X
     x, y, z = xyz
+    if is_unit(xyz):
+        return x, y, z
     what = f"the axis ({x:g}, {y:g}, {z:g}) of {joint.label}"
     codes = "zero-axis", "axis-length"
     if not has_direction(xyz, what, element.place, report, codes=codes):
@@ -199,37 +201,42 @@ def _limits_of_one(
     joint: Element, element: Element, type_: str, report: Report
 ) -> Limits:
     """Return the limits of a joint with one coordinate."""
-    what = f"<limit> of {joint.label}"
     unlimited = report.tolerating("taken as unlimited")
-    greatest = {name: _greatest(element, name, what, unlimited) for name in GREATEST}
+    greatest = {name: _greatest(joint, element, name, unlimited) for name in GREATEST}
     lower, upper = -INFINITE, INFINITE
     if type_ == "continuous":
-        _report_unused_range(element, what, report)
+        _report_unused_range(joint, element, report)
     else:
-        lower, upper = _range(element, what, report)
+        lower, upper = _range(joint, element, report)
     missing = [name for name in NEEDED if name not in element.attributes]
     if missing:
         report.note(
             element.place,
             "missing-limit",
-            f"{what} has no {' and no '.join(missing)}; taken as unlimited",
+            f"{_limit_of(joint)} has no {' and no '.join(missing)}; taken as unlimited",
         )
     return Limits(lower=lower, upper=upper, **greatest)
 
 
-def _greatest(element: Element, name: str, what: str, report: Report) -> float:
+def _limit_of(joint: Element) -> str:
+    return f"<limit> of {joint.label}"
+
+
+def _greatest(joint: Element, element: Element, name: str, report: Report) -> float:
     """Return the greatest velocity, effort or acceleration; infinite without one."""
     value = element.number(name, report)
     if value is None:
         return INFINITE
     if value < 0.0:
         report.tolerating("its magnitude is taken").error(
-            element.place, "negative-limit", f"{what} has a negative {name}"
+            element.place,
+            "negative-limit",
+            f"{_limit_of(joint)} has a negative {name}",
         )
     return abs(value)
 
 
-def _report_unused_range(element: Element, what: str, report: Report) -> None:
+def _report_unused_range(joint: Element, element: Element, report: Report) -> None:
     """Note that a joint that turns without end has a range."""
     no_effect = report.tolerating("it has no effect", Severity.NOTE)
     ends = element.each_number(ENDS, no_effect, default=0.0)
@@ -237,24 +244,26 @@ def _report_unused_range(element: Element, what: str, report: Report) -> None:
         report.note(
             element.place,
             "unused-limit",
-            f"{what} has lower and upper, which have no effect on a continuous joint",
+            f"{_limit_of(joint)} has lower and upper, which have no effect on a "
+            "continuous joint",
             hint="Make it revolute if they should have one.",
         )
 
 
-def _range(element: Element, what: str, report: Report) -> tuple[float, float]:
+def _range(joint: Element, element: Element, report: Report) -> tuple[float, float]:
     """Return the least and the greatest coordinate."""
     lower = _end(element, "lower", -INFINITE, report)
     upper = _end(element, "upper", INFINITE, report)
     if lower > upper:
         both = all(end in element.attributes for end in ENDS)
-        return in_order(lower, upper, what, element.place, report, both_given=both)
+        what, place = _limit_of(joint), element.place
+        return in_order(lower, upper, what, place, report, both_given=both)
     if not any(end in element.attributes for end in ENDS):
         report.warning(
             element.place,
             "no-range",
-            f"{what} has neither lower nor upper; both are 0 then, and the joint "
-            "cannot move",
+            f"{_limit_of(joint)} has neither lower nor upper; both are 0 then, and the "
+            "joint cannot move",
         )
     return lower, upper
 

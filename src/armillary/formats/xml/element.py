@@ -10,7 +10,12 @@ import msgspec
 
 from armillary.errors import nearest, quote
 from armillary.formats.diagnostic import Diagnostic, Place, Report, Severity
-from armillary.formats.numbers import WHITE_SPACE, plain_numbers, read_numbers
+from armillary.formats.numbers import (
+    WHITE_SPACE,
+    plain_number,
+    plain_numbers,
+    read_numbers,
+)
 
 __all__ = ["TEXT_KEY", "Element", "Leftover", "report_unused", "unused"]
 
@@ -158,9 +163,10 @@ class Element:
         default: The result without the attribute, and after an error in it.
         required: Whether it is an error that the attribute is missing.
         """
-        ask = self.required_attribute if required else self._optional
-        text = ask(name, report)
+        text = self.attribute(name)
         if text is None:
+            if required:
+                self.required_attribute(name, report)
             return default
         # Nearly all are without fault; nothing is put into words for them.
         plain = plain_numbers(text, count)
@@ -198,6 +204,13 @@ class Element:
         required: bool = False,
     ) -> float | None:
         """Return the finite number in an attribute; arguments as in `numbers`."""
+        # Nearly all are without fault, and nothing but a number.
+        text = self.attributes.get(name)
+        plain = None if text is None else plain_number(text)
+        if plain is not None:
+            if name not in self._asked_attributes:
+                self._asked_attributes += (name,)
+            return plain
         values = self.numbers(name, 1, report, required=required)
         return default if values is None else values[0]
 
@@ -248,12 +261,20 @@ class Element:
 
         required: Whether it is an error that there is none.
         """
-        children = self.children_named(name)
-        if len(children) > 1:
-            self._report_repeated(children, report.tolerating("the first one counts"))
-        if not children and required:
+        if name not in self._asked_children:
+            self._asked_children += (name,)
+        first: Element | None = None
+        for child in self.children:
+            if child.name == name:
+                if first is not None:
+                    extra = self.children_named(name)
+                    tolerant = report.tolerating("the first one counts")
+                    self._report_repeated(extra, tolerant)
+                    break
+                first = child
+        if first is None and required:
             self._report_missing(name, report)
-        return children[0] if children else None
+        return first
 
     def required_child(self, name: str, report: Report) -> Element | None:
         """Return the one child of a name; report an error unless there is just one."""
@@ -284,12 +305,21 @@ class Element:
         asked = self._asked_attributes or self._asked_children or self._asked_text
         return bool(asked)
 
+    @property
+    def is_used_up(self) -> bool:
+        """Return whether readers have asked for all that is there, seen quickly."""
+        attributes, children = self._asked_attributes, self._asked_children
+        for name in self.attributes:
+            if name not in attributes:
+                return False
+        for child in self.children:
+            if child.name not in children:
+                return False
+        return self._asked_text or not self.text
+
     def asked_text(self) -> bool:
         """Return whether a reader has asked for the text."""
         return self._asked_text
-
-    def _optional(self, name: str, _report: Report) -> str | None:
-        return self.attribute(name)
 
 
 class Leftover(msgspec.Struct, frozen=True):
@@ -342,7 +372,7 @@ def report_unused(
         element, unlike = pending.pop()
         if element.name in asides:
             unlike = Severity.NOTE
-        for leftover in unused(element):
+        for leftover in () if element.is_used_up else unused(element):
             if foreign is not None and _is_foreign(leftover, foreign.get(element.name)):
                 what = f"attribute {quote(leftover.name)} of <{element.name}>"
                 if leftover.kind == "element":
@@ -350,9 +380,9 @@ def report_unused(
                 report.unsupported.add(what, leftover.place, Severity.NOTE)
             else:
                 _report(leftover, element, report, unlike, misspelt)
-        if element.children:
-            children = [child for child in element.children if child.is_read]
-            pending.extend([(child, unlike) for child in reversed(children)])
+        for child in reversed(element.children):
+            if child.is_read:
+                pending.append((child, unlike))
 
 
 def _is_foreign(leftover: Leftover, names: Collection[str] | None) -> bool:
