@@ -295,7 +295,7 @@ def _next_sharp(
 
     # A step is taken if the plane across its v proves more of the simplex, and |v| does
     # not grow by more than rounding, which may hide that it falls. Else v is right, or
-    # nothing better can be told.
+    # no digits are left.
     nearest = proving_of(w, [three(point) for point in state.simplex])
     reached = norm(nearest.point)
     rounding = by_precision(length, double=1e-14, single=1e-6) * extent
