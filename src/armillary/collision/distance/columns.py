@@ -97,7 +97,6 @@ class PairColumns(Columns):
     first = Column("what the first direction is against, not 0", 3)
     v = Column("point nearest to the origin of what is known of A - B", 3, unit="m")
     simplex = Column("points of A - B around v, NaN where none", 3, 3, unit="m")
-    last = Column("v of the step before, which is longer", 3, unit="m")
     lower = Column("what a distance is proven not to be below", unit="m")
     proof = Column("direction across the plane that proves it", 3, unit="m")
     extent = Column("size of the numbers that v is a difference of", unit="m")

@@ -7,16 +7,26 @@ found by a second search, of B moved out of A by the depth.
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Final, NamedTuple
 
 from armillary.collision.distance.columns import PairColumns
 from armillary.collision.distance.depth import are_apart, depth_stages
-from armillary.collision.distance.gjk import gjk_stages
+from armillary.collision.distance.gjk import gjk_stages, sharp_stages
 from armillary.collision.distance.separation import choose, direction
 from armillary.collision.distance.sizes import with_numbers
 from armillary.kernel.columns import when
 from armillary.kernel.stages import Stage
+from armillary.model.shapes import (
+    Box,
+    Capsule,
+    ConvexPolyhedron,
+    Lozenge,
+    Sphere,
+    Tetrahedron,
+    TriangularLozenge,
+)
 from armillary.spatial.vector import (
     Matrix,
     Number,
@@ -36,6 +46,12 @@ __all__ = ["convex_stages"]
 
 ANOTHER: Final[Vector3] = (0.2673, 0.9134, 0.3071)
 """A direction that no edge or face of a model is likely to have."""
+
+POLYHEDRA: Final = (
+    *(Sphere, Capsule, Lozenge, TriangularLozenge),
+    *(Box, ConvexPolyhedron, Tetrahedron),
+)
+"""Kinds whose core has corners, and nothing round."""
 
 
 def convex_stages(
@@ -63,15 +79,37 @@ def convex_stages(
     # The depth, then points: B is moved out by the depth, and the search repeated,
     # whose nearest points are where bodies touch then; the point of B follows from that
     # of A.
-    looks = partial(_apart, is_full=is_full)
-    apart = stage(looks if is_exact else partial(_apart_or_bound, is_full=is_full))
+    apart = _apart_stages(columns, is_full=is_full, is_exact=is_exact)
     overlap = depth_stages(columns)
     if not is_full:
-        return first, *search, apart, when(columns.meets, *overlap)
+        return first, *search, *apart, when(columns.meets, *overlap)
     exact = gjk_stages(columns, is_full=True)
-    again = stage(_moved_out, writes=(columns.X, columns.first)), *exact
+    moved_out = partial(_moved_out, farther=0.1 if _are_polyhedra(columns) else 0.0)
+    again = stage(moved_out, writes=(columns.X, columns.first)), *exact
     on_b = stage(_on_b, writes=columns.on_b)
-    return first, *search, apart, when(columns.meets, *overlap, *again), on_b
+    return first, *search, *apart, when(columns.meets, *overlap, *again), on_b
+
+
+def _apart_stages(
+    columns: PairColumns, *, is_full: bool, is_exact: bool
+) -> tuple[Stage, ...]:
+    """Return stages to what is known of bodies that are apart; see `Apart`.
+
+    Normals of polyhedra that nearly touch are found by a sharp search. The simplices of
+    round bodies are slivers then, from which it gains little.
+    """
+    apart = _apart if is_exact else _apart_or_bound
+    if not _are_polyhedra(columns):
+        apart = partial(apart, has_second_look=is_full)
+        return (columns.stage(apart, value=None),)
+    looked = partial(_looked, is_full=is_full)
+    enough = None if is_exact else columns.enough
+    sharp = sharp_stages(columns, is_full=is_full)
+    return columns.stage(looked, enough=enough), *sharp, columns.stage(apart)
+
+
+def _are_polyhedra(columns: PairColumns) -> bool:
+    return all(isinstance(shape, POLYHEDRA) for shape in columns.shapes)
 
 
 def _first(X: Matrix) -> Vector:
@@ -106,6 +144,44 @@ def _enough(columns: PairColumns, *, is_limited: bool) -> Program:
     return columns.stage(enough, writes=columns.enough, **columns.numbers)
 
 
+class Looked(NamedTuple):
+    """The distance if it is proven, else infinity; above 0 for a sharp search."""
+
+    value: Number
+    open: Number
+
+
+def _looked(
+    v: Vector,
+    lower: Number,
+    proof: Vector,
+    extent: Number,
+    inside: Number,
+    enough: Number = math.inf,
+    *,
+    is_full: bool,
+) -> Looked:
+    """Return where a sharp search goes on, and what it leaves as it is."""
+    # A sharp search tells whether bodies meet that are neither proven to be apart nor
+    # to overlap. The value of what is proven to be apart stays |v|, whatever is asked
+    # for; where normals are, their angle of arccos(lower / |v|) is to be small, and v
+    # itself, where that is little, to have proven it.
+    v, proof = three(v), three(proof)
+    distance = norm(v)
+    is_apart = are_apart(lower, extent)
+    is_open = ~is_apart
+    if is_full:
+        least = by_precision(distance, double=1.0 - 1e-11, single=1.0 - 1e-5)
+        is_other = (v[0] != proof[0]) | (v[1] != proof[1]) | (v[2] != proof[2])
+        is_little = distance < by_precision(distance, double=1e-4, single=1e-1) * extent
+        is_open |= (lower < least * distance) | (is_little & is_other)
+    # A shorter v is rounding: no direction.
+    rounding = by_precision(distance, double=1e-14, single=1e-6) * extent
+    is_open &= (inside == 0.0) & (distance > rounding) & ~(lower > enough)
+    value = select(is_apart, distance, math.inf)
+    return Looked(value, select(is_open, 0.5, 0.0))
+
+
 class Apart(NamedTuple):
     """The separation of bodies that do not overlap, and whether they might."""
 
@@ -121,28 +197,33 @@ def _apart(
     proof: Vector,
     extent: Number,
     inside: Number,
+    value: Number = math.inf,
     *,
-    is_full: bool,
+    has_second_look: bool = False,
 ) -> Apart:
-    """Return |v|, what of it is not proven, and where; and whether bodies meet."""
+    """Return |v|, what of it is not proven, and where; and whether bodies meet.
+
+    value: The first |v| of bodies that were proven to be apart, else infinity.
+    has_second_look: Whether `depth_stages` look for normals of what hardly touches.
+    """
     # `inside` is a proof of overlap. Without it bodies are looked at again where |v| is
     # only rounding, or where nothing is proven, as after the last iteration. NaN of v
     # makes neither true: the value is NaN.
     v = three(v)
-    distance = norm(v)
+    length = norm(v)
+    distance = select(value < math.inf, value, length)
     gap = maximum(distance - maximum(lower, 0.0), 0.0)
     # Of bodies that nearly touch rounding may leave v aside, but not the best plane.
-    is_aside = (lower > 0.0) & (gap > 1e-6 * distance)
+    is_aside = (lower > 0.0) & (length - lower > 1e-6 * length)
     towards = choose(is_aside, three(proof), v)
     normal = direction(negate(towards), 0.0, (0.0, 0.0, 1.0))
     rounding = by_precision(distance, double=1e-9, single=1e-5) * extent
     is_unproven = (distance >= 0.0) & (lower <= 0.0)
     is_doubtful = (distance <= rounding) | is_unproven
-    # The value of what is proven to be apart is |v| whatever is asked for; of that a
-    # second look finds a better normal.
+    # The value of what is proven to be apart is |v| whatever is asked for.
     is_apart = are_apart(lower, extent)
     meets = select(is_apart, 0.0, select(is_doubtful, 1.0, inside))
-    if is_full:
+    if has_second_look:
         meets = select(is_apart & (distance <= rounding), 1.0, meets)
     return Apart(distance, gap, normal, meets)
 
@@ -154,11 +235,13 @@ def _apart_or_bound(
     extent: Number,
     inside: Number,
     enough: Number,
+    value: Number = math.inf,
     *,
-    is_full: bool,
+    has_second_look: bool = False,
 ) -> Apart:
     """Return the same, but a bound where that is enough."""
-    apart = _apart(v, lower, proof, extent, inside, is_full=is_full)
+    known = v, lower, proof, extent, inside, value
+    apart = _apart(*known, has_second_look=has_second_look)
     is_enough = lower > enough
     value = select(is_enough, lower, apart.value)
     return apart._replace(value=value, meets=select(is_enough, 0.0, apart.meets))
@@ -176,12 +259,16 @@ def _proven(
 
 
 def _moved_out(
-    X: Matrix, value: Number, normal: Vector, extent: Number
+    X: Matrix, value: Number, normal: Vector, extent: Number, *, farther: float
 ) -> tuple[Matrix, Vector]:
-    """Return the pose of B moved along the normal until it is just free of A."""
+    """Return the pose of B moved along the normal until it is just free of A.
+
+    farther: What part of the depth it is moved on. The same points stay the nearest
+        where the normal is exact, as that of a face is, in fewer steps.
+    """
     # Not exactly by the depth: the search needs a v that is more than rounding, and
     # begins against the normal, which is near its result.
-    just = by_precision(value, double=1e-9, single=1e-4) * extent
+    just = by_precision(value, double=1e-9, single=1e-4) * extent - farther * value
     normal = three(normal)
     return _moved(X, scale(just - value, normal)), negate(normal)
 

@@ -16,6 +16,14 @@ The plane across v through w has A - B behind it, so the distance is proven:
 
     v . w / |v| <= distance <= |v|.
 
+Where bodies are apart by little, v is a small difference of large numbers. Rounding
+makes it lean against the edge that it is across, so that 2. finds an end of that edge
+again and again, or |v| does not fall where it should. A sharp search (`sharp_stages`)
+goes on from there: points of edges are products across them, faces are compared by the
+bounds that they prove of the simplex, and it ends where those are proven.
+|v| changes by the square of an angle and such a bound by the angle itself, so that
+normals are right to rounding over distance, not to its root.
+
 Where the simplex is a tetrahedron around the origin, bodies overlap, and `depth.py`
 follows. The subalgorithm of the paper looks for v in all faces of the simplex; here
 only those with the new corner w are computed, since v was nearest of all others, and
@@ -53,10 +61,13 @@ from armillary.spatial.vector import (
 from armillary.trace import Port
 from armillary.trace.functions import by_precision, maximum, minimum, select, sqrt
 
-__all__ = ["aimed", "difference", "gjk_stages"]
+__all__ = ["aimed", "difference", "gjk_stages", "sharp_stages"]
 
 LIMIT: Final = 64
 """Most iterations; hulls take about 6, round bodies 15."""
+
+SHARP_LIMIT: Final = 24
+"""Most iterations of a sharp search; hulls take about 2."""
 
 
 class GjkState(NamedTuple):
@@ -64,7 +75,6 @@ class GjkState(NamedTuple):
 
     v: Vector
     simplex: Matrix
-    last: Vector
     lower: Number
     proof: Vector
     extent: Number
@@ -104,6 +114,13 @@ def gjk_stages(
     return columns.stage(begin), repeat(columns.open, *search, limit=LIMIT)
 
 
+def sharp_stages(columns: PairColumns, *, is_full: bool) -> tuple[Stage, ...]:
+    """Return stages of a sharp search, which goes on where `open` is above 0."""
+    step = columns.stage(_step_sharp_with_points if is_full else _step_sharp)
+    aim = *aimed(columns, columns.v), *supports(columns)
+    return (repeat(columns.open, *aim, step, limit=SHARP_LIMIT),)
+
+
 def aimed(columns: PairColumns, against: Port) -> tuple[Stage, ...]:
     """Return the stage that aims the search of A and B: A - B against a column."""
     a, b = columns.sides
@@ -126,7 +143,6 @@ def _begin(first: Vector) -> GjkState:
     return GjkState(
         v=v,
         simplex=[[math.nan] * 3] * 3,  # NaN in a comparison is false: no corner
-        last=v,
         lower=-math.inf,
         proof=v,
         extent=0.0,
@@ -138,6 +154,19 @@ def _begin(first: Vector) -> GjkState:
 def _begin_with_points(first: Vector) -> GjkStateWithPoints:
     points = PointsOfA([[math.nan] * 3] * 3, (0.0, 0.0, 0.0))
     return GjkStateWithPoints(_begin(first), points)
+
+
+def _step_sharp(
+    X: Matrix, point_a: Vector, point_b: Vector, state: GjkState
+) -> GjkState:
+    return _next_sharp(X, point_a, point_b, state).state
+
+
+def _step_sharp_with_points(
+    X: Matrix, point_a: Vector, point_b: Vector, state: GjkState, points: PointsOfA
+) -> GjkStateWithPoints:
+    step = _next_sharp(X, point_a, point_b, state)
+    return _with_points(step, point_a, points)
 
 
 def _step(X: Matrix, point_a: Vector, point_b: Vector, state: GjkState) -> GjkState:
@@ -241,22 +270,77 @@ def _next(
     # Four steps in a row may gain nothing: rounding hides what the last ones will.
     open_next = select(is_better, 0.5, state.open - 0.125)
 
-    # The new simplex is taken unless it is farther by more than rounding. Its new
-    # corner takes the place of those that the face of v does not have.
+    # The new simplex is taken unless it is farther by more than rounding.
     equal = by_precision(square, double=1.0 + 1e-15, single=1.0 + 5e-7) * square
-    is_new = (is_first | (nearest.square <= equal)) & ~(is_near | nearest.is_inside)
+    is_new = is_first | (nearest.square <= equal)
+    known = Known(lower, proof, extent, select(ends, 0.0, open_next))
+    return _taken(state, w, nearest, known, is_near=is_near, is_new=is_new)
+
+
+def _next_sharp(
+    X: Matrix, point_a: Vector, point_b: Vector, state: GjkState
+) -> GjkStep:
+    v, point_a = three(state.v), three(point_a)
+    w = difference(X, point_a, point_b)
+    length = norm(v)
+    bound = dot(v, w) / length
+    extent = maximum(state.extent, norm(point_a) + norm(w))
+
+    # Bounds are equal up to the rounding of v . w. Of equal ones the last is taken.
+    small = by_precision(length, double=4e-16, single=2e-7)
+    noise = small * extent
+    proof = choose(bound > state.lower - noise, v, state.proof)
+    lower = maximum(state.lower, bound)
+    is_near = length - bound <= noise + small * length
+
+    # A step is taken if the plane across its v proves more of the simplex, and |v| does
+    # not grow by more than rounding, which may hide that it falls. Else v is right, or
+    # no digits are left.
+    nearest = proving_of(w, [three(point) for point in state.simplex])
+    reached = norm(nearest.point)
+    rounding = by_precision(length, double=1e-14, single=1e-6) * extent
+    is_touching = reached <= rounding
+    is_new = (0.0 - nearest.square > bound) & (reached <= length + rounding)
+    ends = is_near | nearest.is_inside | is_touching | ~is_new
+    known = Known(lower, proof, extent, select(ends, 0.0, 0.5))
+    return _taken(state, w, nearest, known, is_near=is_near, is_new=is_new)
+
+
+class Known(NamedTuple):
+    """What is known of the distance after a step; see the columns of these names."""
+
+    lower: Number
+    proof: Vector
+    extent: Number
+    open: Number
+
+
+def _taken(
+    state: GjkState,
+    w: Vector3,
+    nearest: Nearest,
+    known: Known,
+    *,
+    is_near: Any,
+    is_new: Any,
+) -> GjkStep:
+    """Return the step to the face of `nearest`, unless bodies are near or overlap.
+
+    Its new corner takes the place of those that the face does not have.
+    """
+    is_new = is_new & ~(is_near | nearest.is_inside)
     simplex = [
-        choose(is_new & ~remains, w, point)
-        for remains, point in zip(nearest.remains, old, strict=True)
+        choose(is_new & ~remains, w, three(point))
+        for remains, point in zip(nearest.remains, state.simplex, strict=True)
     ]
+    v = three(state.v)
     following = GjkState(
         v=choose(is_new, nearest.point, v),
         simplex=simplex,
-        last=choose(is_new, v, state.last),
-        lower=lower,
-        proof=proof,
-        extent=extent,
-        open=select(ends, 0.0, open_next),
+        lower=known.lower,
+        proof=known.proof,
+        extent=known.extent,
+        open=known.open,
         inside=select(nearest.is_inside & ~is_near, 1.0, 0.0),
     )
     return GjkStep(following, nearest, is_new)
@@ -291,28 +375,18 @@ def nearest_of(w: Vector3, corners: Sequence[Vector3]) -> Nearest:
     counts as absent. The seven faces are w itself, three edges, three triangles; an
     eighth case is the inside of the tetrahedron.
     """
-    flat = by_precision(w[0], double=1e-20, single=1e-9)  # relative area and volume
+    flat = _flat(w)
     edges = [subtract(corner, w) for corner in corners]
     along = [dot(w, edge) for edge in edges]
     squares = [dot(edge, edge) for edge in edges]
-    least, nearest = dot(w, w), w
-    remains: list[Any] = [w[0] != w[0]] * 3
-    weights: list[Any] = [0.0, 0.0, 0.0]
-
-    def offer(truth: Any, square: Any, point: Vector3, shares: dict[int, Any]) -> None:
-        nonlocal least, nearest
-        truth = truth & (square < least)
-        least, nearest = select(truth, square, least), choose(truth, point, nearest)
-        for k in range(3):
-            remains[k] = (remains[k] | truth) if k in shares else (remains[k] & ~truth)
-            weights[k] = select(truth, shares.get(k, 0.0), weights[k])
+    best = BestFace(w, dot(w, w))
 
     # Edges: w + t e is across e where t = -(w . e) / |e|^2; it is on the edge, and not
     # one of its ends, for 0 < t < 1. That of an absent corner, 0 / 0, is NaN: false.
     for i in range(3):
         t = -along[i] / squares[i]
         point = add(w, scale(t, edges[i]))
-        offer((t > 0.0) & (t < 1.0), dot(point, point), point, {i: t})
+        best.offer((t > 0.0) & (t < 1.0), dot(point, point), point, {i: t})
 
     # Triangles: the origin is over w + s e_i + t e_j, where with n = e_i x e_j
     # s = -(n x w) . e_j / |n|^2 and t = (n x w) . e_i / |n|^2; s and t are compared
@@ -327,11 +401,100 @@ def nearest_of(w: Vector3, corners: Sequence[Vector3]) -> Nearest:
         is_face = is_over & (area > flat * squares[i] * squares[j])
         height = dot(w, normal) / area
         square = height * dot(w, normal)
-        offer(is_face, square, scale(height, normal), {i: s / area, j: t / area})
+        best.offer(is_face, square, scale(height, normal), {i: s / area, j: t / area})
         normals.append(normal)
 
-    # Inside: by Cramer's rule the weights of the old corners are -w . n_k / V, with the
-    # triple product V of the edges; all four have to be above rounding, times V.
+    return best.nearest(_is_inside(w, edges, squares, normals))
+
+
+def proving_of(w: Vector3, corners: Sequence[Vector3]) -> Nearest:
+    """Return the same point as `nearest_of`, of which small parts have all digits.
+
+    Faces are compared by what planes across their points p prove of the simplex, the
+    least p . c / |p| of its corners c; `square` is minus that.
+    """
+    edges = [subtract(corner, w) for corner in corners]
+    squares = [dot(edge, edge) for edge in edges]
+
+    def short(point: Vector3) -> Any:
+        least = dot(point, w)
+        for corner in corners:  # `minimum` would take an absent one
+            along = dot(point, corner)
+            least = select(along < least, along, least)
+        return 0.0 - least / norm(point)
+
+    # Differences of large numbers are avoided: where c is near the origin and w far
+    # away, w x c has the digits of c. Edges: with e = c - w and q = w x c the point is
+    # e x q / |e|^2, and w and c have the weights c . e / |e|^2 and -w . e / |e|^2.
+    best = BestFace(w, short(w))
+    moments = [cross(w, corner) for corner in corners]
+    for i in range(3):
+        t, rest = -dot(w, edges[i]), dot(corners[i], edges[i])
+        factor = 1.0 / squares[i]
+        point = scale(factor, cross(edges[i], moments[i]))
+        best.offer((t > 0.0) & (rest > 0.0), short(point), point, {i: factor * t})
+
+    # Triangles: with n = e_i x e_j the weights of w, c_i and c_j are n . (c_i x c_j),
+    # -n . q_j and n . q_i over |n|^2.
+    normals: list[Vector3] = []
+    for i, j in ((0, 1), (1, 2), (2, 0)):
+        normal = cross(edges[i], edges[j])
+        rest = dot(normal, cross(corners[i], corners[j]))
+        s, t = -dot(normal, moments[j]), dot(normal, moments[i])
+        factor = 1.0 / dot(normal, normal)
+        point = scale(factor * dot(w, normal), normal)
+        is_over = (s > 0.0) & (t > 0.0) & (rest > 0.0)
+        best.offer(is_over, short(point), point, {i: factor * s, j: factor * t})
+        normals.append(normal)
+    return best.nearest(_is_inside(w, edges, squares, normals))
+
+
+class BestFace:
+    """The best of some faces of a simplex, each with its point nearest to 0."""
+
+    def __init__(self, corner: Vector3, measure: Number) -> None:
+        """Begin with the new corner; see `offer`."""
+        self._least, self._point = measure, corner
+        self._remains: list[Any] = [corner[0] != corner[0]] * 3
+        self._weights: list[Any] = [0.0, 0.0, 0.0]
+
+    def offer(
+        self, truth: Any, measure: Number, point: Vector3, shares: dict[int, Any]
+    ) -> None:
+        """Take a face if it is true that it has such a point, and it is less.
+
+        Args:
+            truth: Whether the point is on the face.
+            measure: What is compared.
+            point: The point.
+            shares: The weights of its old corners.
+        """
+        truth = truth & (measure < self._least)
+        self._least = select(truth, measure, self._least)
+        self._point = choose(truth, point, self._point)
+        for k in range(3):
+            remains = self._remains[k]
+            self._remains[k] = (remains | truth) if k in shares else (remains & ~truth)
+            self._weights[k] = select(truth, shares.get(k, 0.0), self._weights[k])
+
+    def nearest(self, is_inside: Any) -> Nearest:
+        """Return the best one, and whether the origin is inside of the simplex."""
+        x, y, z = self._weights
+        return Nearest(self._point, self._least, (x, y, z), self._remains, is_inside)
+
+
+def _is_inside(
+    w: Vector3,
+    edges: Sequence[Vector3],
+    squares: Sequence[Number],
+    normals: Sequence[Vector3],
+) -> Any:
+    """Return whether the origin is well inside of a tetrahedron.
+
+    By Cramer's rule the weights of the old corners are -w . n_k / V, with the triple
+    product V of the edges; all four have to be above rounding, times V.
+    """
+    flat = _flat(w)
     volume = dot(edges[2], normals[0])
     sign = select(volume < 0.0, -1.0, 1.0)
     a, b, c = (-sign * dot(w, normal) for normal in normals)
@@ -341,6 +504,9 @@ def nearest_of(w: Vector3, corners: Sequence[Vector3]) -> Nearest:
     part = minimum(minimum(a, b), minimum(c, rest))
     is_inside = part > least_part
     size = squares[0] * squares[1] * squares[2]
-    is_inside &= volume * volume > flat * size
-    x, y, z = weights
-    return Nearest(nearest, least, (x, y, z), remains, is_inside)
+    return is_inside & (volume * volume > flat * size)
+
+
+def _flat(w: Vector3) -> Number:
+    """Return the square of a relative area or volume that is rounding."""
+    return by_precision(w[0], double=1e-20, single=1e-9)
