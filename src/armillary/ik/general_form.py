@@ -68,7 +68,7 @@ SIGN: Final = ("sign: plus where det J > 0, else minus",)
 """What `ik.branch` says of six joints."""
 
 
-class _Asked(NamedTuple):
+class _Targets(NamedTuple):
     """Targets of a call.
 
     Attributes:
@@ -83,7 +83,7 @@ class _Asked(NamedTuple):
     allowed: Array
     threads: int | None
 
-    def at(self, piece: slice) -> _Asked:
+    def at(self, piece: slice) -> _Targets:
         """Return some of the targets."""
         near = self.near if self.near.ndim == 1 else self.near[piece]
         return self._replace(targets=self.targets[piece], near=near)
@@ -152,7 +152,7 @@ class GeneralForm:
         )
         for k in range(0, count, AT_ONCE):
             piece = slice(k, k + AT_ONCE)
-            asked = _Asked(
+            asked = _Targets(
                 targets[piece],
                 near if near.ndim == 1 else near[piece],
                 self._allowed(query.tolerance),
@@ -260,7 +260,7 @@ class GeneralForm:
     def _checked(self) -> AnyKernel:
         return bind(shared_kernel(checked_program(self._arm)), self.values)
 
-    def _answer(self, asked: _Asked, found: _Found, *, every: bool) -> None:
+    def _answer(self, asked: _Targets, found: _Found, *, every: bool) -> None:
         """Write the answers to some targets.
 
         Where fewer joints than six miss a target, q is the least miss, if not `every`.
@@ -287,7 +287,7 @@ class GeneralForm:
 
     def _write(
         self,
-        asked: _Asked,
+        asked: _Targets,
         rows: Whole,
         angles: Array,
         found: _Found,
@@ -334,7 +334,7 @@ class GeneralForm:
         is_open = (found.doubt != COMPLETE) & (counts == 0)
         found.reason[is_open & (found.reason[:, 0] != INVALID_TARGET)] = NOT_FOUND
 
-    def _verified(self, rows: Whole, asked: _Asked, angles: Array) -> Array:
+    def _verified(self, rows: Whole, asked: _Targets, angles: Array) -> Array:
         """Return the rows of `checked_program`, put at limits where OUTSIDE."""
         n = len(self._problem.joints)
         targets, near, allowed, threads = asked
