@@ -36,7 +36,7 @@ from armillary.ik.closed_forms.program import (
 from armillary.ik.closed_forms.recognise import recognise
 from armillary.ik.closed_forms.screw_axes import inner_goal
 from armillary.ik.manipulability import REGULAR, manipulability
-from armillary.ik.method import Candidates, Doubts, IKMethod, residual_of, squares_of
+from armillary.ik.method import Candidates, IKMethod, residual_of, squares_of
 from armillary.ik.problem import Goal, IKProblem
 from armillary.ik.query import (
     TOLERANCE,
@@ -292,7 +292,10 @@ class RecognisedForm:
         if outside.item():
             return None
         arrays = q, squares, numbers
-        doubt = self._doubts(*(x[np.newaxis] for x in (q, numbers, singular)))
+
+        def doubt() -> Reasons:
+            return self._doubts(*(x[np.newaxis] for x in (q, numbers, singular)))
+
         return Answers.of_branches(arrays, self._problem, self.branches, doubt)
 
     @cached_property
@@ -329,7 +332,9 @@ class RecognisedForm:
             q=q.reshape(len(query.targets), angle_count * q.shape[1], q.shape[2]),
             reason=reason,
             residual=lambda: residual_of(squares),
-            doubt=ELBOW if angle_count > 1 else self._doubts(q, reason, singular),
+            doubt=ELBOW
+            if angle_count > 1
+            else lambda: self._doubts(q, reason, singular),
         )
 
     def _nearest(self, query: IKQuery) -> Candidates:
@@ -363,8 +368,8 @@ class RecognisedForm:
     def _usual_doubt(self) -> int:
         return TURNS if self._problem.has_coupled_turns else COMPLETE
 
-    def _doubts(self, q: Array, reason: npt.NDArray[Any], singular: Array) -> Doubts:
-        """Return how to say why branches may not be all answers, (count,).
+    def _doubts(self, q: Array, reason: npt.NDArray[Any], singular: Array) -> Reasons:
+        """Return why branches may not be all answers, numbers of `Doubt`, (count,).
 
         Args:
             q: The branches, NaN where one does not exist, shape (count, b, n).
@@ -375,18 +380,14 @@ class RecognisedForm:
         # The formula is that of an arm a little different: where that is singular to
         # its accuracy, answers of this arm may be far from those of the formula.
         least = max(REGULAR, MOST_CHANGE * closed.accuracy / closed.arm.size)
-
-        def doubts() -> Reasons:
-            exists = ~np.isnan(q[..., 0])
-            many = singular > 0.0
-            rows = np.nonzero(exists)[0]
-            many[rows[manipulability(self._problem)(q[exists]) <= least]] = True
-            found = np.where(many, MANY, usual)
-            if not closed.exact:
-                found[(found == usual) & (reason == NOT_FOUND).any(axis=1)] = MISSED
-            return found.astype(np.int8)
-
-        return doubts
+        exists = ~np.isnan(q[..., 0])
+        many = singular > 0.0
+        rows = np.nonzero(exists)[0]
+        many[rows[manipulability(self._problem)(q[exists]) <= least]] = True
+        found = np.where(many, MANY, usual)
+        if not closed.exact:
+            found[(found == usual) & (reason == NOT_FOUND).any(axis=1)] = MISSED
+        return found.astype(np.int8)
 
     def _branches(
         self,
