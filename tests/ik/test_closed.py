@@ -140,7 +140,7 @@ def poses_program(cell: Cell) -> Program:
 def every_branch(cell: Cell, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the branches and their reasons, without machine code."""
     program = cell.ik("tool").closed.program
-    q, _, reason, _ = vectorize(program, targets, ALLOWED)
+    q, _, reason, *_ = vectorize(program, targets, ALLOWED)
     return q, reason
 
 

@@ -84,7 +84,7 @@ def test_every_branch_reaches_the_target(family: str, pattern: str) -> None:
     closed = cell.ik("tool").closed
     assert closed.family == family
     q, targets = sample(cell)
-    found, squares, reason, _ = vectorize(closed.program, targets, ALLOWED)
+    found, squares, reason, *_ = vectorize(closed.program, targets, ALLOWED)
     assert found.shape == (200, len(closed.branches), len(pattern))
     met = np.isin(reason, (Reason.SOLVED, Reason.SINGULAR, Reason.LIMITS))
     error = np.abs(cell.fk("tool")(found) - targets[:, None]).max(axis=(-2, -1))

@@ -87,7 +87,7 @@ def test_every_branch_reaches_the_point(kind: str) -> None:
     closed = point_of(cell).closed
     assert closed.family == {**TURNS, **PATTERNS}[kind]
     q, targets = sample(cell)
-    found, squares, reason, _ = vectorize(closed.program, targets, ALLOWED)
+    found, squares, reason, *_ = vectorize(closed.program, targets, ALLOWED)
     assert found.shape == (200, len(closed.branches), len(cell.joint_names))
     met = np.isin(reason, (Reason.SOLVED, Reason.LIMITS))
     error = cell.fk("tool")(found)[..., :3, 3] - targets[:, None, :3, 3]

@@ -10,21 +10,18 @@ sign as the other: the poses that an arm reaches are bounded, so its map has deg
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.ik.general_form import GeneralForm
 from armillary.ik.held_joints import HeldForm
+from armillary.ik.manipulability import goal_jacobian
 from armillary.ik.method import IKMethod
 from armillary.ik.problem import IKProblem
 from armillary.ik.query import query_of
 from armillary.ik.recognised_form import RecognisedForm
-from armillary.kernel import Kernel, shared_kernel
-from armillary.kinematics.bound_kernel import AnyKernel, bind
-from armillary.kinematics.jacobian import Twist, jacobian
-from armillary.trace import trace
 
 __all__ = ["branch_names", "is_numbered"]
 
@@ -54,7 +51,7 @@ def branch_names(problem: IKProblem, form: IKMethod, q: Array) -> Words:
     if isinstance(form, HeldForm):
         moving, held = form.others, q[:, form.held]
     if is_numbered(form):
-        J = problem_jacobian(problem)(q)[..., moving]
+        J = goal_jacobian(problem)(q)[..., moving]
         return SIGNS[(np.linalg.det(J) < 0.0).astype(np.int64)]
     query = query_of(problem, problem.fk(q)[:, 0], near=q)._replace(held=held)
     if isinstance(form, RecognisedForm) and form.arm_angle is not None:
@@ -63,22 +60,3 @@ def branch_names(problem: IKProblem, form: IKMethod, q: Array) -> Words:
     steps = ((found.q - q[:, np.newaxis]) ** 2).sum(axis=2)
     nearest = np.where(np.isnan(steps), np.inf, steps).argmin(axis=1)
     return np.array(form.branches)[nearest]
-
-
-def problem_jacobian(problem: IKProblem) -> AnyKernel:
-    """Return the kernel q (..., n) -> J (..., 6, n), linear rows first."""
-    return bind(problem.once("jacobian", _jacobian), problem.values)
-
-
-def _jacobian(problem: IKProblem) -> Kernel:
-    (goal,), chosen = problem.goals, problem.selection
-
-    def equations(*inputs: Any) -> Any:
-        *values, q = inputs
-        tree, whole = chosen.applied(problem.tree, q, values)
-        to = goal.relative_to
-        columns = jacobian(tree, whole, Twist(goal.frame, to, goal.frame, to))
-        return [[columns[k][row] for k in chosen.inputs] for row in range(6)]
-
-    shapes = {**chosen.shapes, "q": (len(chosen.inputs),)}
-    return shared_kernel(trace(equations, name="J", outputs=("J",), **shapes))

@@ -20,7 +20,7 @@ def kept_within(found: Candidates, problem: IKProblem) -> Candidates:
     if not len(rows):
         return found
     if problem.has_coupled_turns:
-        found.doubt_all(TURNS)
+        found.add_doubt(TURNS)
     beyond = rows.excess(found.q)
     at = np.nonzero(found.success & (beyond > 0.0))
     if at[0].size:

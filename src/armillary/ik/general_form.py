@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -57,13 +57,49 @@ __all__ = ["GeneralForm"]
 
 Array = npt.NDArray[np.float64]
 Reasons = npt.NDArray[np.int8]
+Whole = npt.NDArray[np.int64]
 BEHIND_Q = 3
 AT_ONCE = 8192
-
+FEW_AT_ONCE = 512
+"""Targets of which answers are written at once."""
 
 SIX: Final = 6
 SIGN: Final = ("sign: plus where det J > 0, else minus",)
 """What `ik.branch` says of six joints."""
+
+
+class _Targets(NamedTuple):
+    """Targets of a call.
+
+    Attributes:
+        targets: Shape (count, 4, 4).
+        near: Near which whole turns lead, shape (n,) or (count, n).
+        allowed: The numbers of `Allowed`.
+        threads: As for kernels.
+    """
+
+    targets: Array
+    near: Array
+    allowed: Array
+    threads: int | None
+
+    def at(self, piece: slice) -> _Targets:
+        """Return some of the targets."""
+        near = self.near if self.near.ndim == 1 else self.near[piece]
+        return self._replace(targets=self.targets[piece], near=near)
+
+
+class _Found(NamedTuple):
+    """Answers: q (count, 16, n), squares, reasons, why there may be others."""
+
+    q: Array
+    squares: Array
+    reason: Reasons
+    doubt: Reasons
+
+    def at(self, piece: slice) -> _Found:
+        """Return the same arrays of some targets."""
+        return _Found._make(part[piece] for part in self)
 
 
 class GeneralForm:
@@ -107,17 +143,23 @@ class GeneralForm:
         targets = query.targets[:, 0]
         n = len(self._problem.joints)
         near = np.zeros(n) if near is None else near
-        pieces = [
-            self._answers(
-                targets[k : k + AT_ONCE],
-                near if near.ndim == 1 else near[k : k + AT_ONCE],
+        count = len(targets)
+        found = _Found(
+            q=np.full((count, MOST, n), np.nan),
+            squares=np.full((count, MOST, 2), np.nan),
+            reason=np.full((count, MOST), OUT_OF_REACH, np.int8),
+            doubt=np.full(count, COMPLETE, np.int8),
+        )
+        for k in range(0, count, AT_ONCE):
+            piece = slice(k, k + AT_ONCE)
+            asked = _Targets(
+                targets[piece],
+                near if near.ndim == 1 else near[piece],
                 self._allowed(query.tolerance),
                 query.threads,
-                every=every,
             )
-            for k in range(0, max(len(targets), 1), AT_ONCE)
-        ]
-        q, squares, reason, doubt = map(np.concatenate, zip(*pieces, strict=True))
+            self._answer(asked, found.at(piece), every=every)
+        q, squares, reason, doubt = found
         found = Candidates(
             q=q,
             reason=reason,
@@ -125,7 +167,7 @@ class GeneralForm:
             doubt=doubt,
         )
         if self._problem.has_coupled_turns:
-            found.doubt_all(TURNS)
+            found.add_doubt(TURNS)
         if every:
             return marked(found, query)
         return nearest_free(found, self, query, self._problem)
@@ -194,7 +236,10 @@ class GeneralForm:
         if len(angles) > MOST:
             return None
         answer = self._checked(target, self._usual, near, angles)
-        answer = answer[answer[:, -1] != OUT_OF_REACH]
+        reason = answer[:, -1]
+        if (reason == SOLVED).all():
+            return answer, unsure
+        answer = answer[reason != OUT_OF_REACH]
         reason = answer[:, -1]
         if ((reason == NOT_FOUND) | (reason % 1.0 > 0.0)).any():
             return None
@@ -215,72 +260,84 @@ class GeneralForm:
     def _checked(self) -> AnyKernel:
         return bind(shared_kernel(checked_program(self._arm)), self.values)
 
-    def _answers(
-        self,
-        targets: Array,
-        near: Array,
-        allowed: Array,
-        threads: int | None,
-        *,
-        every: bool,
-    ) -> tuple[Array, Array, Reasons, Reasons]:
-        """Return q (count, 16, n), squares, reasons, and why there may be others.
+    def _answer(self, asked: _Targets, found: _Found, *, every: bool) -> None:
+        """Write the answers to some targets.
 
         Where fewer joints than six miss a target, q is the least miss, if not `every`.
         """
-        count, n = len(targets), len(self._problem.joints)
-        q = np.full((count, MOST, n), np.nan)
-        squares = np.full((count, MOST, 2), np.nan)
-        reason = np.full((count, MOST), OUT_OF_REACH, np.int8)
-        doubt = np.full(count, COMPLETE, np.int8)
-        inner = self._inner(targets)
+        inner = self._inner(asked.targets)
         rigid = np.isfinite(inner[:, 0, 0]) & np.isfinite(inner[:, :3, 3]).all(axis=1)
-        reason[~rigid] = INVALID_TARGET
+        found.reason[~rigid] = INVALID_TARGET
         some = np.flatnonzero(rigid)
         if not some.size:
-            return q, squares, reason, doubt
-        if len(some) < count:
+            return
+        if len(some) < len(inner):
             inner = np.ascontiguousarray(inner[some])
-        solved = self._solver.solve(inner, threads=threads)
-        doubt[some] = np.where(solved.unsure, CLOSE, COMPLETE)
-        doubt[some[solved.infinite]] = MANY
+        solved = self._solver.solve(inner, threads=asked.threads)
+        found.doubt[some] = np.where(solved.unsure, CLOSE, COMPLETE)
+        found.doubt[some[solved.infinite]] = MANY
         rows = some[solved.rows]
-        answer = self._verified(rows, targets, near, allowed, solved.angles, threads)
+        # Arrays of few rows are reused by those of the next ones; for many the system
+        # hands out new pages each time, which takes as long as all else that is done.
+        for k in range(0, len(inner), FEW_AT_ONCE):
+            piece = slice(k, k + FEW_AT_ONCE)
+            a, b = np.searchsorted(rows, [piece.start, piece.stop])
+            part = rows[a:b] - k, solved.angles[a:b]
+            self._write(asked.at(piece), *part, found.at(piece), every=every)
+
+    def _write(
+        self,
+        asked: _Targets,
+        rows: Whole,
+        angles: Array,
+        found: _Found,
+        *,
+        every: bool,
+    ) -> None:
+        """Write solutions as answers.
+
+        Args:
+            asked: The targets.
+            rows: The target of each solution, in order.
+            angles: Of the axes, shape (m, 6).
+            found: What is written to.
+            every: As for `_answer`.
+        """
+        n = found.q.shape[-1]
+        answer = self._verified(rows, asked, angles)
         # Of fewer joints than six some joint positions are far from the target.
         far = answer[:, n + 2] == OUT_OF_REACH
-        if far.any() and not every:
-            misses = answer[far, n] / self._arm.closed.arm.size**2 + answer[far, n + 1]
-            worst_first = np.argsort(-misses, kind="stable")
-            at = rows[far][worst_first]
-            q[at] = answer[far, np.newaxis, :n][worst_first]
-            squares[at] = answer[far, np.newaxis, n : n + 2][worst_first]
-        rows, answer = rows[~far], answer[~far]
+        if far.any():
+            if not every:
+                size = self._arm.closed.arm.size
+                misses = answer[far, n] / size**2 + answer[far, n + 1]
+                worst_first = np.argsort(-misses, kind="stable")
+                at = rows[far][worst_first]
+                found.q[at] = answer[far, np.newaxis, :n][worst_first]
+                found.squares[at] = answer[far, np.newaxis, n : n + 2][worst_first]
+            rows, answer = rows[~far], answer[~far]
         # A miss by the model's own numbers is in doubt: it is left to a search.
-        met = answer[:, n + 2] != NOT_FOUND
-        doubt[rows[~met]] = MISSED
-        rows, answer = rows[met], answer[met]
-        counts = np.bincount(rows, minlength=count)
+        missed = answer[:, n + 2] == NOT_FOUND
+        if missed.any():
+            found.doubt[rows[missed]] = MISSED
+            rows, answer = rows[~missed], answer[~missed]
+        counts = np.bincount(rows, minlength=len(found.doubt))
         slot = np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]
-        kept = slot < MOST
-        doubt[rows[~kept]] = MANY
-        at = rows[kept], slot[kept]
-        q[at] = answer[kept, :n]
-        squares[at] = answer[kept, n : n + 2]
-        reason[at] = answer[kept, n + 2]
-        reason[(doubt != COMPLETE) & (counts == 0)] = NOT_FOUND
-        return q, squares, reason, doubt
+        beyond = slot >= MOST
+        if beyond.any():
+            found.doubt[rows[beyond]] = MANY
+            rows, slot, answer = rows[~beyond], slot[~beyond], answer[~beyond]
+        at = rows, slot
+        found.q[at] = answer[:, :n]
+        found.squares[at] = answer[:, n : n + 2]
+        found.reason[at] = answer[:, n + 2]
+        is_open = (found.doubt != COMPLETE) & (counts == 0)
+        found.reason[is_open & (found.reason[:, 0] != INVALID_TARGET)] = NOT_FOUND
 
-    def _verified(
-        self,
-        rows: npt.NDArray[np.int64],
-        targets: Array,
-        near: Array,
-        allowed: Array,
-        angles: Array,
-        threads: int | None,
-    ) -> Array:
+    def _verified(self, rows: Whole, asked: _Targets, angles: Array) -> Array:
         """Return the rows of `checked_program`, put at limits where OUTSIDE."""
         n = len(self._problem.joints)
+        targets, near, allowed, threads = asked
         targets = targets[rows]
         near = near if near.ndim == 1 else near[rows]
         answer = self._checked(targets, allowed, near, angles, threads=threads)

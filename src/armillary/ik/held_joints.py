@@ -40,6 +40,7 @@ from armillary.trace import Program, trace
 __all__ = ["HeldForm", "held_of"]
 
 Array = npt.NDArray[np.float64]
+Reasons = npt.NDArray[np.int8]
 Truths = npt.NDArray[np.bool_]
 
 SAMPLES: Final = 4
@@ -166,7 +167,7 @@ class HeldForm:
             q=q,
             reason=lambda: found.reason,
             residual=lambda: found.residual,
-            doubt=found.doubt,
+            doubt=lambda: found.doubt,
             settled=found.settled,
             jumps=np.zeros(len(q), np.bool_),
         )
@@ -324,13 +325,17 @@ def _stacked(parts: list[Candidates], n: int) -> Candidates:
     q = np.full((count, width, n), math.nan)
     reason = np.full((count, width), OUT_OF_REACH, np.int8)
     residual = np.full((count, width, 2), math.nan)
-    doubt = np.zeros(count, np.int8)
     first = 0
     for part in parts:
         rows, b = slice(first, first + len(part.q)), part.q.shape[1]
         q[rows, :b], reason[rows, :b] = part.q, part.reason
-        residual[rows, :b], doubt[rows] = part.residual, part.doubt
+        residual[rows, :b] = part.residual
         first += len(part.q)
+
+    def doubt() -> Reasons:
+        none = np.zeros(0, np.int8)
+        return np.concatenate([none, *(part.doubt for part in parts)])
+
     return Candidates(q=q, reason=reason, residual=residual, doubt=doubt)
 
 

@@ -19,6 +19,8 @@ Reasons = npt.NDArray[np.int8]
 Whole = npt.NDArray[np.int64]
 # An array, or how it is made when somebody asks.
 Lazy = npt.NDArray[Any] | Callable[[], npt.NDArray[Any]]
+# Why there may be others, numbers of `Doubt`: of all targets, of each, or how made.
+Doubts = int | Reasons | Callable[[], Reasons]
 
 
 ARRAYS = "q", "reason", "residual", "steps", "starts"
@@ -80,7 +82,7 @@ class Candidates:
         residual: Lazy,
         steps: Lazy | None = None,
         starts: Lazy | None = None,
-        doubt: int | Reasons = SEARCHED,
+        doubt: Doubts = SEARCHED,
         settled: bool = False,
         jumps: Truths | None = None,
     ) -> None:
@@ -117,11 +119,18 @@ class Candidates:
     @property
     def doubt(self) -> Reasons:
         """Return why there may be others, as numbers of `Doubt`, shape (count,)."""
+        if callable(self._doubt):
+            self._doubt = self._doubt()
         return np.broadcast_to(np.asarray(self._doubt, np.int8), len(self.q))
 
-    def doubt_all(self, why: int) -> None:
-        """Say why there may be others, of those that seemed complete."""
-        self._doubt = np.where(self.complete, why, self.doubt).astype(np.int8)
+    def add_doubt(self, why: int, of: Any = True) -> None:
+        """Say why there may be others, of those that seemed complete.
+
+        Args:
+            why: A number of `Doubt`.
+            of: Of which targets, (count,); of all by default.
+        """
+        self._doubt = np.where(self.complete & of, why, self.doubt).astype(np.int8)
 
     @property
     def complete(self) -> Truths:
@@ -140,12 +149,12 @@ class Candidates:
         return {name: getattr(self, name) for name in ARRAYS}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _candidates, (self.arrays, self._doubt)
+        return _candidates, (self.arrays, self.doubt)
 
     def at(self, rows: Any) -> Candidates:
         """Return the candidates for some targets: indices, truths or a slice."""
         parts = {name: array[rows] for name, array in self.arrays.items()}
-        return Candidates(**parts, doubt=self.doubt[rows])
+        return Candidates(**parts, doubt=lambda: self.doubt[rows])
 
     def joined(self, other: Candidates) -> Candidates:
         """Return the candidates of both for the same targets."""
@@ -159,7 +168,7 @@ class Candidates:
         """Return one candidate for each target, the k-th, in arrays of their own."""
         rows = np.arange(len(k))
         parts = {name: array[rows, k, None] for name, array in self.arrays.items()}
-        return Candidates(**parts, doubt=self._doubt)
+        return Candidates(**parts, doubt=lambda: self.doubt)
 
     def take(self, rows: Whole, other: Candidates, which: Any = ...) -> None:
         """Write over the candidates for some targets those of another, in order.
@@ -187,7 +196,7 @@ class Candidates:
         )
 
 
-def _candidates(arrays: dict[str, Any], doubt: int | Reasons) -> Candidates:
+def _candidates(arrays: dict[str, Any], doubt: Reasons) -> Candidates:
     """Return candidates that were pickled."""
     return Candidates(**arrays, doubt=doubt)
 

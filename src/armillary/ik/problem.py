@@ -385,10 +385,10 @@ class IKProblem(msgspec.Struct, frozen=True, eq=False, dict=True):
             apart: Answers differ if a joint does by more than this: an angle [rad], or
                 a length in parts of `size`.
         """
-        return distinct(q, apart * self._scales, turning=self.turning)
+        return distinct(q, apart * self.scales, turning=self.turning)
 
     @cached_property
-    def _scales(self) -> Array:
+    def scales(self) -> Array:
         """Return what positions of joints are compared with, shape (n,)."""
         cell = self.tree.cell
         joints = [cell.links[cell.joints.links[k]].joint for k in self.selection.inputs]

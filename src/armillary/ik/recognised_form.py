@@ -35,6 +35,7 @@ from armillary.ik.closed_forms.program import (
 )
 from armillary.ik.closed_forms.recognise import recognise
 from armillary.ik.closed_forms.screw_axes import inner_goal
+from armillary.ik.manipulability import REGULAR, manipulability
 from armillary.ik.method import Candidates, IKMethod, residual_of, squares_of
 from armillary.ik.problem import Goal, IKProblem
 from armillary.ik.query import (
@@ -48,6 +49,9 @@ from armillary.ik.reason import (
     COMPLETE,
     ELBOW,
     LIMITS,
+    MANY,
+    MISSED,
+    NOT_FOUND,
     OUT_OF_REACH,
     TURNS,
     succeeded,
@@ -61,10 +65,15 @@ from armillary.trace import Program
 
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
+Reasons = npt.NDArray[np.int8]
 AT_ONCE = 4096  # targets that are tried at all other arm angles
 BEHIND_Q = 3  # numbers behind q in an answer of the best branch
 
 MOST_TOLERANCES = 64
+
+MOST_CHANGE = 1e4
+"""How many times as much as its formula answers of an arm differ where |det J| is one
+over that: beyond, they may be others."""
 
 MAKERS: Final = (
     *LAYERS_BELOW,
@@ -279,11 +288,15 @@ class RecognisedForm:
             return None
         if self._problem.has_coupled_turns:
             return None
-        q, squares, numbers, outside = self._every(target, self._usual)
+        q, squares, numbers, outside, singular = self._every(target, self._usual)
         if outside.item():
             return None
         arrays = q, squares, numbers
-        return Answers.of_branches(arrays, self._problem, self.branches)
+
+        def doubt() -> Reasons:
+            return self._doubts(*(x[np.newaxis] for x in (q, numbers, singular)))
+
+        return Answers.of_branches(arrays, self._problem, self.branches, doubt)
 
     @cached_property
     def _usual(self) -> Array:
@@ -314,12 +327,14 @@ class RecognisedForm:
             if near is not None and near.ndim > 1:
                 near = np.repeat(near, angle_count, axis=0)
         allowed = self.allowed(query.tolerance)
-        q, squares, reason = self._branches(targets, near, allowed, angles)
+        q, squares, reason, singular = self._branches(targets, near, allowed, angles)
         return Candidates(
             q=q.reshape(len(query.targets), angle_count * q.shape[1], q.shape[2]),
             reason=reason,
             residual=lambda: residual_of(squares),
-            doubt=self._doubt(is_free=angle_count > 1),
+            doubt=ELBOW
+            if angle_count > 1
+            else lambda: self._doubts(q, reason, singular),
         )
 
     def _nearest(self, query: IKQuery) -> Candidates:
@@ -344,15 +359,35 @@ class RecognisedForm:
             q=np.ascontiguousarray(answer[:, np.newaxis, :n]),
             reason=lambda: numbers.astype(np.int8),
             residual=lambda: residual_of(answer[:, n : n + 2]),
-            doubt=self._doubt(is_free=free),
+            doubt=ELBOW if free else self._usual_doubt,
             settled=settled,
             jumps=None if settled else (numbers % 1.0 >= UNWARRANTED) | free,
         )
 
-    def _doubt(self, *, is_free: bool) -> int:
-        if is_free:
-            return ELBOW
+    @property
+    def _usual_doubt(self) -> int:
         return TURNS if self._problem.has_coupled_turns else COMPLETE
+
+    def _doubts(self, q: Array, reason: npt.NDArray[Any], singular: Array) -> Reasons:
+        """Return why branches may not be all answers, numbers of `Doubt`, (count,).
+
+        Args:
+            q: The branches, NaN where one does not exist, shape (count, b, n).
+            reason: Of each, (count, b).
+            singular: How many stand for infinitely many answers, (count,).
+        """
+        usual, closed = self._usual_doubt, self._arm.closed
+        # The formula is that of an arm a little different: where that is singular to
+        # its accuracy, answers of this arm may be far from those of the formula.
+        least = max(REGULAR, MOST_CHANGE * closed.accuracy / closed.arm.size)
+        exists = ~np.isnan(q[..., 0])
+        many = singular > 0.0
+        rows = np.nonzero(exists)[0]
+        many[rows[manipulability(self._problem)(q[exists]) <= least]] = True
+        found = np.where(many, MANY, usual)
+        if not closed.exact:
+            found[(found == usual) & (reason == NOT_FOUND).any(axis=1)] = MISSED
+        return found.astype(np.int8)
 
     def _branches(
         self,
@@ -360,15 +395,20 @@ class RecognisedForm:
         near: Array | None,
         allowed: Array,
         angle: tuple[Array, ...],
-    ) -> tuple[Array, Array, npt.NDArray[np.int8]]:
-        """Return q (count, b, n), squares (count, b, 2) and reason (count, b)."""
+    ) -> tuple[Array, Array, npt.NDArray[np.int8], Array]:
+        """Return q (count, b, n), squares (count, b, 2), reason (count, b), `singular`.
+
+        The last is how many branches of each target are, (count,).
+        """
         kernel, there = self._every, ()
         if near is not None:
             kernel, there = self._every_near, (near,)
-        q, squares, numbers, outside = kernel(targets, allowed, *there, *angle)
+        q, squares, numbers, outside, singular = kernel(
+            targets, allowed, *there, *angle
+        )
         reason = numbers.astype(np.int8)
         if not outside.any():
-            return q, squares, reason
+            return q, squares, reason, singular
         rows, branches = at = np.nonzero(numbers != reason)  # those that are OUTSIDE
         q[at] = self._problem.within(q[at])
         squares[at] = self._problem.squares(q[at], targets[rows])
@@ -378,7 +418,7 @@ class RecognisedForm:
             again = _strictly(kernel, rows, targets, near, allowed, angle)
             one = np.arange(len(rows)), branches
             q[at], squares[at], reason[at] = (part[one] for part in again[:3])
-        return q, squares, reason
+        return q, squares, reason, singular
 
     def _picked(
         self,

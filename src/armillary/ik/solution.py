@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 import numpy as np
 import numpy.typing as npt
 
-from armillary.ik.method import Candidates, residual_of
+from armillary.ik.method import Candidates, Doubts, residual_of
 from armillary.ik.problem import IKProblem
 from armillary.ik.reason import COMPLETE, Doubt, Reason
 from armillary.model.display import table
@@ -133,7 +133,7 @@ class Answers:
         branches: The name of each of the b branches of a closed form, else empty.
     """
 
-    _branches: tuple[Array, Array, Array]
+    _branches: tuple[Array, Array, Array, Doubts]
 
     def __init__(
         self,
@@ -148,12 +148,17 @@ class Answers:
         self.q = _closed(found.q.reshape(*batch, *found.q.shape[1:]))
         self.branches = branches
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        batch = self.q.shape[:-2]
+        return Answers, (self._found, batch, self._problem, self.branches)
+
     @classmethod
     def of_branches(
         cls,
         arrays: tuple[Array, Array, Array],
         problem: IKProblem,
         branches: tuple[tuple[str, ...], ...],
+        doubt: Doubts = COMPLETE,
     ) -> Self:
         """Return the branches of one target, of which only q is looked at now.
 
@@ -161,9 +166,10 @@ class Answers:
             arrays: q (b, n), squares of what remains (b, 2), numbers of `Reason` (b,).
             problem: What they are for.
             branches: What they are called.
+            doubt: Why there may be others, a number of `Doubt`, or how it is made.
         """
         answers = cls.__new__(cls)
-        answers._branches, answers._problem = arrays, problem
+        answers._branches, answers._problem = (*arrays, doubt), problem
         answers.q = arrays[0]
         answers.q.setflags(write=False)
         answers.branches = branches
@@ -171,12 +177,12 @@ class Answers:
 
     @cached_property
     def _found(self) -> Candidates:
-        q, squares, numbers = self._branches
+        q, squares, numbers, doubt = self._branches
         return Candidates(
             q=q[np.newaxis],
             reason=numbers.astype(np.int8),
             residual=lambda: residual_of(squares),
-            doubt=COMPLETE,
+            doubt=doubt,
         )
 
     @cached_property

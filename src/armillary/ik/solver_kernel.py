@@ -34,8 +34,8 @@ class SolverKernel:
     - Of a closed form: `target` (..., 4, 4), then `arm_angle` of arms that have one.
       Returns all branches: q (..., branches, n) [m or rad], NaN where a branch does not
       exist; squared errors [m^2, rad^2] (..., branches, 2); reasons (..., branches),
-      values of `Reason`, 0.5 more just beyond a limit; and how many branches are so,
-      (...).
+      values of `Reason`, 0.5 more just beyond a limit; how many branches are so, (...);
+      and how many stand for infinitely many answers, (...).
     - Of a search: `target` (..., 16), row by row, then `near` (..., n). Returns q
       (..., n), squares (..., 2), and 1 where the target is met, 0 where it is not, -1
       where it is not a pose, (...).

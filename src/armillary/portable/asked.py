@@ -184,6 +184,7 @@ OF_BRANCHES: Final = {
     "residual": "squares of the distance [m^2] and the chord of the angle missed",
     "reason": f"of each branch: {REASONS}; 0.5 more: just beyond a limit",
     "outside": "how many branches are so far beyond a limit",
+    "singular": "how many branches stand for infinitely many answers",
 }
 
 

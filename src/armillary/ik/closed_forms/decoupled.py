@@ -35,7 +35,7 @@ from armillary.spatial.vector import (
 from armillary.trace.functions import absolute, select
 
 MOST = 3
-FLAT = 1e-12  # a volume of unit vectors that counts as zero
+FLAT = 1e-8  # a volume of unit vectors that counts as zero
 LOOSE = 0.01  # a square of a sine, below which angles magnify errors tenfold
 SAMPLES = 8
 

@@ -78,9 +78,10 @@ def all_program(problem: ArmProblem, *, near: bool = False) -> Program:
             [[b.distance, b.chord] for b in branches],
             [_reason(b, rigid) for b in branches],
             sum((_outside(b) for b in branches), 0.0),
+            sum((_singular(b) for b in branches), 0.0),
         )
 
-    outputs = ("q", "residual", "reason", "outside")
+    outputs = ("q", "residual", "reason", "outside", "singular")
     return _trace(equations, problem, outputs, near)
 
 
@@ -120,6 +121,11 @@ def best_program(problem: ArmProblem, *, compared: bool = False) -> Program:
                 row = [select(better, x, y) for x, y in zip(row, best, strict=True)]
             best = row
         steps, *q, distance, chord, reason = best
+        if not problem.has_arm_angle:  # others of infinitely many may be within limits
+            singular = sum((_singular(b) for b in branches), 0.0)
+            if not isinstance(singular, float):
+                unproven = (reason == LIMITS) & (singular > 0.0)
+                reason = select(unproven, NOT_FOUND, reason)
         # Only the best branch is compared with limits to the last digit.
         is_met = (reason == SOLVED) | (reason == SINGULAR)
         inside: Any = True
@@ -265,6 +271,14 @@ def _outside(b: CheckedBranch) -> Number:
     if b.inside is True:
         return 0.0
     return select(b.met & b.within, select(b.inside, 0.0, 1.0), 0.0)
+
+
+def _singular(b: CheckedBranch) -> Number:
+    return (
+        float(b.singular)
+        if isinstance(b.singular, bool)
+        else select(b.singular, 1.0, 0.0)
+    )
 
 
 def _reason(b: CheckedBranch, rigid: Any) -> Number:

@@ -7,7 +7,7 @@ target, and a single one takes no longer than its share of many.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -60,28 +60,25 @@ class RootSearch(NamedTuple):
         name: Of the pipeline.
         order: The table of the constants of an order.
         chain: That of the chain, which Newton's method reads.
-        looks: Those of what is written next to roots where one solution is sought, and
-            where two are.
-        rows: Of `looks`.
         equations: From the target to all that stages below read.
         sample: See `real_root_stages`.
-        near: From roots to where Newton's method starts.
+        near: From roots to where Newton's method starts: `start0`, `good0`, ..., in the
+            tables `ones_near` of the column `angle`, where one solution is sought, and
+            `twos_near` of `wide_angle`, where two are.
+        starts: How many starts are written in the one table, and in the other.
         newton: A step of it.
         steps: How many, at most.
-        starts: How many places there are for starts.
     """
 
     name: str
     order: Table
     chain: Table
-    looks: tuple[Table, ...]
-    rows: Mapping[str, Mapping[str, Any]]
     equations: Program
     sample: Program
     near: tuple[Stage, ...]
+    starts: tuple[int, int]
     newton: Program
     steps: int
-    starts: int
 
 
 class CompiledRootSearch(NamedTuple):
@@ -92,33 +89,36 @@ class CompiledRootSearch(NamedTuple):
     chain: str
 
 
-def look_table(name: str, angle: str, numbers: Sequence[int]) -> Table:
-    """Return the table of what is written next to roots.
+def _look_tables(starts: tuple[int, int]) -> tuple[list[Table], dict[str, Any]]:
+    """Return the tables of what is written next to roots, and their rows.
 
-    Args:
-        name: Of the table.
-        angle: Of the column that is the angle of the root.
-        numbers: Of the starts of Newton's method that are written.
+    starts: See `RootSearch`.
     """
-    fields = [index(angle, "looks_of")]
-    for k in numbers:
-        fields += [index(f"start{k}", "starts_of"), index(f"good{k}", "goods_of")]
-    return Table(name, tuple(fields))
+    tables: list[Table] = []
+    rows: dict[str, Any] = {}
+    looks, first = np.arange(LOOKS), 0
+    for (name, angle), count in zip(_LOOKS, starts, strict=True):
+        fields, columns = [index(angle, "looks_of")], {angle: looks}
+        for k in range(first, first + count):
+            fields += [index(f"start{k}", "starts_of"), index(f"good{k}", "goods_of")]
+            columns |= dict.fromkeys((f"start{k}", f"good{k}"), k * LOOKS + looks)
+        tables.append(Table(name, tuple(fields)))
+        rows[name] = columns
+        first += count
+    return tables, rows
 
 
-def look_rows(angle: str, numbers: Sequence[int]) -> dict[str, Any]:
-    """Return the rows of `look_table`."""
-    looks = np.arange(LOOKS)
-    rows: dict[str, Any] = {angle: looks}
-    for k in numbers:
-        rows |= dict.fromkeys((f"start{k}", f"good{k}"), k * LOOKS + looks)
-    return rows
+def written(first: int, count: int) -> str:
+    """Return the names of outputs of starts, the first of which has a number."""
+    return " ".join(f"start{k} good{k}" for k in range(first, first + count))
 
 
 _CHAIN = Table("chain", (reals("chain", (5, 3, 4)),), is_single=True)
 _SOLVED = Table("solved", (reals("turn"), index("solved", "solutions")))
 _SOLVED_ROWS = dict.fromkeys(("turn", "solved"), np.arange(SLOTS))
-_ONES, _TWOS = (0,), (1, 2)
+_LOOKS = ("ones_near", "angle"), ("twos_near", "wide_angle")
+STARTS = 1, 2
+"""Starts next to a root where one solution is sought, and where two are."""
 
 
 def first_search_kernel(
@@ -168,20 +168,12 @@ def _first_search(missed: float, error: float, apart: float) -> CompiledRootSear
         name="six_axes_first",
         order=ORDER,
         chain=_CHAIN,
-        looks=(
-            look_table("ones_near", "angle", _ONES),
-            look_table("twos_near", "wide_angle", _TWOS),
-        ),
-        rows={
-            "ones_near": look_rows("angle", _ONES),
-            "twos_near": look_rows("wide_angle", _TWOS),
-        },
         equations=equations_program(),
         sample=sample_program(),
         near=near_stages(missed),
+        starts=STARTS,
         newton=newton_program().renamed({}, inputs={"links": "chain"}),
         steps=MOST_STEPS,
-        starts=3 * LOOKS,
     )
     return compiled_search(search, error, apart)
 
@@ -196,10 +188,12 @@ def compiled_search(
         error: Largest error of a solution.
         apart: Keys of different solutions differ by more.
     """
-    starts = np.arange(search.starts)
+    count = LOOKS * sum(search.starts)
+    starts = np.arange(count)
+    looks, rows_of_looks = _look_tables(search.starts)
     rows: dict[str, Any] = {
         **REAL_ROOTS_TABLE_ROWS,
-        **search.rows,
+        **rows_of_looks,
         "starts": {
             "start": starts,
             # more than there is room for is noticed
@@ -213,7 +207,7 @@ def compiled_search(
     stages: tuple[Stage, ...] = (
         search.equations,
         *real_root_stages(search.sample),
-        loose(_nothing(search.starts), "goods_of solutions", most_real=()),
+        loose(_nothing(count), "goods_of solutions", most_real=()),
         *search.near,
         Each(
             search.chain.name,
@@ -229,7 +223,7 @@ def compiled_search(
             _sure,
             "is_sure",
             most_real=(),
-            goods_of=(search.starts,),
+            goods_of=(count,),
             solutions=(SLOTS, NUMBERS),
             states=(SLOTS,),
         ),
@@ -242,13 +236,13 @@ def compiled_search(
                 search.order,
                 *REAL_ROOTS_TABLES,
                 search.chain,
-                *search.looks,
+                *looks,
                 table,
                 _SOLVED,
             ),
             (Each("order", stages),),
             ("solutions", "is_sure", "most_real"),
-            scratch=(*REAL_ROOTS_SCRATCH, Port("starts_of", (search.starts, 6))),
+            scratch=(*REAL_ROOTS_SCRATCH, Port("starts_of", (count, 6))),
         )
     )
     return CompiledRootSearch(pipeline, rows, search.chain.name)
@@ -305,10 +299,9 @@ def _near(
             outputs += [q, select(miss < missed, 1.0, 0.0)]
         return outputs
 
-    numbers = _ONES if count == 1 else _TWOS
-    written = " ".join(f"start{k} good{k}" for k in numbers)
+    names_of_starts = written(0 if count == 1 else STARTS[0], count)
     shapes = {"found": (count, 6), "misses": (count,)}
-    last = loose(starts, written, **shapes)
+    last = loose(starts, names_of_starts, **shapes)
     last = last.renamed({"found": "found" + suffix, "misses": "missed" + suffix})
     return nearby, candidates_program(count, of_slide).renamed(names), last
 

@@ -35,12 +35,10 @@ from armillary.ik.closed_forms.general_6r.equations import (
     turn_of,
 )
 from armillary.ik.closed_forms.general_6r.first_search import (
-    LOOKS,
+    STARTS,
     CompiledRootSearch,
     RootSearch,
     compiled_search,
-    look_rows,
-    look_table,
     near_stages,
     without_extra,
 )
@@ -367,27 +365,15 @@ def compiled_one_slide(missed: float, error: float, apart: float) -> CompiledRoo
         error: Largest error of a solution.
         apart: Keys of different solutions differ by more.
     """
-    ones, twos = (0,), (1, 2)
     search = RootSearch(
         name="one_slide_first",
         order=_ORDER,
         chain=MIXED_CHAIN,
-        looks=(
-            look_table("ones_near", "angle", ones),
-            look_table("twos_near", "wide_angle", twos),
-        ),
-        rows={
-            "ones_near": look_rows("angle", ones),
-            "twos_near": look_rows("wide_angle", twos),
-        },
         equations=loose(_of_target, "E right gain", target=(4, 4), **_EQUATION_SHAPES),
         sample=sample_program(),
-        near=(
-            without_extra(),
-            *near_stages(missed, _back),
-        ),
+        near=(without_extra(), *near_stages(missed, _back)),
+        starts=STARTS,
         newton=newton_of_mixed().renamed({}, inputs={"links": "chain"}),
         steps=MOST_MIXED_STEPS,
-        starts=3 * LOOKS,
     )
     return compiled_search(search, error, apart)

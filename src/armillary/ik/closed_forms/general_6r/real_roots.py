@@ -86,6 +86,9 @@ APART = 1e-3
 """Error of a root, in parts of the gap to others, up to which one solution is sought.
 What inverse iteration leaves of the others falls by the square of it."""
 
+PROOFS = 3
+"""What `_cell` proves."""
+
 _FOUND = tuple(f"root{k}" for k in range(PER_ARC))
 _KINDS = tuple(f"kind{k}" for k in range(PER_ARC))
 SIMPLE, PAIRED, CLUSTERED = 1.0, 2.0, 3.0
@@ -169,78 +172,89 @@ def real_root_stages(sample: Program) -> tuple[Stage, ...]:
     sample: Reads `basis`, the sine and cosine of an angle and 1, and has the output
         `sample`, P there and what rounding may do to it (2,).
     """
-    walk = (
-        loose(
-            _cell,
-            "series half centre inexact proofs asks extreme is_two",
-            spectrum=(WAVES, 2),
-            limit_of_error=(),
-            remainder=(),
-            end=(),
-            at=(),
-            width=(),
-            facing=(2,),
-        ),
-        When(
-            "asks",
-            (
-                loose(
-                    _bent,
-                    "asks extreme is_two",
-                    series=(TERMS,),
-                    half=(),
-                    inexact=(),
-                ),
-            ),
-        ),
-        loose(
-            _next_cell,
-            "at width facing place found kinds most has_failed going",
-            series=(TERMS,),
-            half=(),
-            centre=(2,),
-            inexact=(),
-            proofs=(PROOFS,),
-            asks=(),
-            extreme=(),
-            is_two=(),
-            end=(),
-            at=(),
-            width=(),
-            facing=(2,),
-            place=(),
-            found=(PER_ARC,),
-            kinds=(PER_ARC,),
-            most=(),
-            has_failed=(),
-        ),
+    spectrum = loose(
+        _spectrum, "spectrum limit_of_error error remainder", samples_of=(SAMPLES, 2)
     )
     return (
         Abreast("samples", (sample,)),
-        loose(
-            _spectrum,
-            "spectrum limit_of_error error remainder",
-            samples_of=(SAMPLES, 2),
-        ),
-        Abreast(
-            "arcs",
-            (
-                loose(
-                    _begin,
-                    "at end width facing place found kinds most has_failed going",
-                    begin=(3,),
-                ),
-                While("going", walk, limit=MOST_CELLS),
-                _arc_done(),
-            ),
-        ),
+        spectrum,
+        Abreast("arcs", _arc_stages()),
         loose(
             _all_arcs,
             "most_real is_rough turning kinds_of ones twos z",
             arcs_of=(ARCS, 2),
             kinds_of=(_SLOTS,),
         ),
-        # Clusters: all roots, as of a polynomial.
+        *_cluster_stages(),
+        Abreast("found", (_look(),), chosen="kinds_of", packed=True),
+    )
+
+
+_ARC = {"at": (), "end": (), "width": (), "facing": (2,)}
+"""Where an arc is: the angle up to which it is done, its end, half of the next cell,
+cosine and sine of `at`."""
+
+_FOUND_IN_ARC = {"place": (), "found": (PER_ARC,), "kinds": (PER_ARC,), "most": ()}
+"""What it has: how many roots, which they are, of which kinds, how many may be real."""
+
+_CELL: dict[str, tuple[int, ...]] = {
+    "series": (TERMS,),
+    "half": (),
+    "centre": (2,),
+    "inexact": (),
+    "proofs": (PROOFS,),
+}
+"""A cell: P about its centre, half its width, cosine and sine of the centre, the error
+of P and what follows the series, what is proven."""
+
+_BENT = {"asks": (), "extreme": (), "is_two": ()}
+"""Whether that P is bent is to be used, then whether it was; see `_bent`."""
+
+
+def _arc_stages() -> tuple[Stage, ...]:
+    """Return the stages that walk along an arc, cell by cell."""
+    arc, found, cell, bent = (
+        " ".join(columns) for columns in (_ARC, _FOUND_IN_ARC, _CELL, _BENT)
+    )
+    walk = (
+        loose(
+            _cell,
+            f"{cell} {bent}",
+            spectrum=(WAVES, 2),
+            limit_of_error=(),
+            remainder=(),
+            **_ARC,
+        ),
+        When(
+            "asks",
+            (
+                loose(
+                    _bent,
+                    bent,
+                    **{name: _CELL[name] for name in ("series", "half", "inexact")},
+                ),
+            ),
+        ),
+        loose(
+            _next_cell,
+            f"at width facing {found} has_failed going",
+            **_CELL,
+            **_BENT,
+            **_ARC,
+            **_FOUND_IN_ARC,
+            has_failed=(),
+        ),
+    )
+    return (
+        loose(_begin, f"{arc} {found} has_failed going", begin=(3,)),
+        While("going", walk, limit=MOST_CELLS),
+        _arc_done(),
+    )
+
+
+def _cluster_stages() -> tuple[Stage, ...]:
+    """Return the stages where an arc was not done: all roots, as of a polynomial."""
+    return (
         While(
             "turning",
             (
@@ -256,7 +270,6 @@ def real_root_stages(sample: Program) -> tuple[Stage, ...]:
                 loose(_all_real, "most_real", reals_of=(ROOTS,)),
             ),
         ),
-        Abreast("found", (_look(),), chosen="kinds_of", packed=True),
     )
 
 
@@ -345,8 +358,8 @@ def _cell(
     spectrum: Any,
     limit_of_error: Any,
     remainder: Any,
-    end: Any,
     at: Any,
+    end: Any,
     width: Any,
     facing: Any,
 ) -> Any:
@@ -384,9 +397,6 @@ def _cell(
     asks = is_bent & ~is_free & ~is_steep & are_clear & ~crosses
     proofs = [_one(is_free | is_steep), _one(has_one), _one(are_clear)]
     return a, half, centre, inexact, proofs, _one(asks), 0.0, 0.0
-
-
-PROOFS = 3
 
 
 def _one(truth: Any) -> Any:
@@ -433,8 +443,8 @@ def _next_cell(  # noqa: PLR0913, PLR0917 - columns of a lane
     asks: Any,
     extreme: Any,
     is_two: Any,
-    end: Any,
     at: Any,
+    end: Any,
     width: Any,
     facing: Any,
     place: Any,

@@ -84,11 +84,8 @@ MOST_STEP = 0.5
 NEARBY = 1e-3
 """How far parts of an equal root are from each other, and from the circle, at most."""
 
-SAME = 1e-8
-"""How far the middles of equal roots of all targets are apart at most [rad]."""
-
-VANISHES = 0.1
-"""Part of the error of P below which it is zero."""
+VANISHES, SHOWN = 0.1, 1e3
+"""Part of the error of P below which it is zero, and beyond which it is not."""
 
 TABLES = (
     Table("samples", (reals("basis", (3,)), reals("waves", (WAVES, 2)))),
@@ -135,27 +132,31 @@ def common_roots(
     samples = vectorize(sample, poses[:, np.newaxis], *constants, basis)
     values, errors = np.moveaxis(np.asarray(samples), -1, 0)
     waves = np.fft.fft(values)[:, : degree + 1] / SAMPLES
-    error = VANISHES * errors.max(axis=1)
-    first = waves[0]
+    error = np.maximum(errors.max(axis=1), TINY)
+    best = int(np.argmin(error / np.maximum(np.abs(waves).max(axis=1), TINY)))
+    first = waves[best]
     roots = np.roots(np.concatenate([first[:0:-1], first[:1], first[1:].conj()]))
     size = np.maximum(np.abs(roots), TINY)
     left = (roots / size)[np.abs(np.log(size)) < NEARBY]
-    common = 0
+    common, bend = 0, error
     while left.size:
         together = np.abs(left - left[0]) < NEARBY
         count = int(together.sum())
-        middle = float(np.angle(left[together].sum()))
+        angles = np.full(len(poses), np.angle(left[together].sum()))
         left = left[~together]
-        # m equal roots are one of the derivative of order m - 1, and it moves little
-        angles = np.full(len(poses), middle)
+        # m equal roots are one of the derivative of order m - 1: of the target that
+        # shows it best, and so of all
         for _ in range(3):
             slope, bend = (_derivative(waves, angles, count - 1 + k) for k in (0, 1))
             angles = angles - slope / np.where(bend == 0.0, np.inf, bend)
-        equal = np.abs(angles - angles[0]).max() < SAME
-        for k in range(count - 1):
-            vanishes = np.abs(_derivative(waves, angles, k)) < error * degree**k
-            equal = equal and vanishes.all()
-        common += count if equal else 0
+        shown = np.abs(bend) / (error * degree**count)
+        angles[:] = angles[np.argmax(shown)]
+        vanishes = [
+            np.abs(_derivative(waves, angles, k)) < VANISHES * error * degree**k
+            for k in range(count)
+        ]
+        if shown.max() > SHOWN and np.all(vanishes):  # else P is error alone
+            common += count
     return float(common)
 
 

@@ -105,6 +105,9 @@ FARTHER = 3, 10
 SCALES = 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0
 """How far from solutions others are looked for [rad]."""
 
+FIRST_AT_ONCE = 512
+"""Targets of the first search in one call: its arrays stay in the cache."""
+
 AT_ONCE = 20_000
 """Starts of Newton's method next to solutions that are tried in one call."""
 
@@ -279,8 +282,13 @@ class SixAxesSolver:
         else:
             real = np.zeros((len(targets), 2))
             some, unsure, infinite = self._thorough(targets, some, real, threads)
-        found = found.with_others(again, some)
-        return Solutions(found.rows, found.angles, unsure, infinite)
+        kept = np.ones(len(inner), np.bool_)
+        kept[again] = False
+        kept = kept[found.rows]
+        rows = np.concatenate([found.rows[kept], again[some.rows]])
+        order = np.argsort(rows, kind="stable")
+        angles = np.concatenate([found.angles[kept], some.angles])[order]
+        return Solutions(rows[order], angles, unsure, infinite)
 
     def _thorough(
         self,
@@ -392,11 +400,16 @@ class SixAxesSolver:
             if self._is_mixed:
                 return found, is_whole, most
             return found, np.zeros(count, np.bool_), np.full(count, np.nan)
-        slots, is_whole, most = called(order.first, threads, inner)
-        rows, slot = np.nonzero(slots[:, :, STATE] > 0.0)
-        of = slots[rows, slot]
-        angles, keys = (np.ascontiguousarray(x) for x in (of[:, :STATE], of[:, KEY:]))
-        found = FoundSolutions(rows, angles, keys, of[:, REGULAR], count)
+        parts: list[tuple[Any, ...]] = []
+        for k in range(0, max(count, 1), FIRST_AT_ONCE):
+            targets = inner[k : k + FIRST_AT_ONCE]
+            slots, is_whole, most = called(order.first, threads, targets)
+            rows, slot = np.nonzero(slots[:, :, STATE] > 0.0)
+            of = slots[rows, slot]
+            columns = rows + k, of[:, :STATE], of[:, KEY:], of[:, REGULAR]
+            parts.append((*columns, is_whole, most))
+        *columns, is_whole, most = map(np.concatenate, zip(*parts, strict=True))
+        found = FoundSolutions._make((*columns, count))
         return found, is_whole > 0.0, _even(most)
 
     def _first_of_mixed(

@@ -41,13 +41,11 @@ from armillary.ik.closed_forms.general_6r.equations import (
     turn_of,
 )
 from armillary.ik.closed_forms.general_6r.first_search import (
-    LOOKS,
     CompiledRootSearch,
     RootSearch,
     compiled_search,
-    look_rows,
-    look_table,
     without_extra,
+    written,
 )
 from armillary.ik.closed_forms.general_6r.real_roots import PAIR
 from armillary.ik.closed_forms.general_6r.roots import common_roots, loose
@@ -110,7 +108,8 @@ _ORDER = Table(
 )
 _CONSTANTS = {"frames": (5, 3, 3), "parts": (3, 15)}
 _OF_TARGET = {"closing": (3, 3), "across": (3, 3)}
-_STARTS_OF_TWO = 4
+STARTS = 1, 4
+"""Starts next to a root where one solution is sought, and where two are."""
 
 
 def order_of_slides(
@@ -383,7 +382,7 @@ def _near_one(missed: float) -> Any:
         miss = select(is_first, first, second)
         return _placed(better, places), select(miss < missed, 1.0, 0.0)
 
-    return _near(formula, "start0 good0", "angle")
+    return _near(formula, written(0, STARTS[0]), "angle")
 
 
 def _near_two() -> Any:
@@ -404,13 +403,12 @@ def _near_two() -> Any:
                 outputs += [_placed(unknowns, places), good]
         return outputs
 
-    written = " ".join(f"start{k} good{k}" for k in range(1, 1 + _STARTS_OF_TWO))
-    return _near(formula, written, "wide_angle")
+    return _near(formula, written(*STARTS), "wide_angle")
 
 
-def _near(formula: Any, written: str, angle: str) -> Any:
+def _near(formula: Any, outputs: str, angle: str) -> Any:
     return loose(
-        formula, written, **{angle: ()}, **_CONSTANTS, **_OF_TARGET, places=(6, 6)
+        formula, outputs, **{angle: ()}, **_CONSTANTS, **_OF_TARGET, places=(6, 6)
     )
 
 
@@ -429,19 +427,10 @@ def compiled_two_slides(
         _of_target, "closing across gain", target=(4, 4), **_CONSTANTS, flip=()
     )
     sample = loose(_sample, "sample", **_CONSTANTS, **_OF_TARGET, gain=(), basis=(3,))
-    ones, twos = (0,), tuple(range(1, 1 + _STARTS_OF_TWO))
     search = RootSearch(
         name="two_slides_first",
         order=_ORDER,
         chain=MIXED_CHAIN,
-        looks=(
-            look_table("ones_near", "angle", ones),
-            look_table("twos_near", "wide_angle", twos),
-        ),
-        rows={
-            "ones_near": look_rows("angle", ones),
-            "twos_near": look_rows("wide_angle", twos),
-        },
         equations=equations,
         sample=sample,
         near=(
@@ -449,8 +438,8 @@ def compiled_two_slides(
             Abreast("ones_near", (_near_one(missed),), chosen="ones"),
             Abreast("twos_near", (_near_two(),), chosen="twos"),
         ),
+        starts=STARTS,
         newton=newton_of_mixed().renamed({}, inputs={"links": "chain"}),
         steps=MOST_MIXED_STEPS,
-        starts=LOOKS * (1 + _STARTS_OF_TWO),
     )
     return compiled_search(search, error, apart)
