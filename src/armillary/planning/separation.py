@@ -58,7 +58,7 @@ of the radii of both shapes; the search for them ends within 1e-4 of their size.
 BLOCKED, MIXED, FREE = 0, 1, 2
 
 
-class _Group(NamedTuple):
+class _DecidingJoints(NamedTuple):
     """Joints that are looked at, and the pairs that depend on no others.
 
     Attributes:
@@ -99,7 +99,9 @@ def separating_pairs(
     return None
 
 
-def _groups(depends: Truths, moving: Truths, is_limited: Truths) -> Iterator[_Group]:
+def _groups(
+    depends: Truths, moving: Truths, is_limited: Truths
+) -> Iterator[_DecidingJoints]:
     """Yield the groups of joints that are looked at, the smaller first.
 
     depends: On which joints the distance of each pair depends, shape (k, n).
@@ -107,7 +109,7 @@ def _groups(depends: Truths, moving: Truths, is_limited: Truths) -> Iterator[_Gr
     depends = depends & moving
     if moving.sum() <= MOST_JOINTS:
         if depends.any() and is_limited[moving].all():
-            yield _Group(np.flatnonzero(moving), np.arange(len(depends)))
+            yield _DecidingJoints(np.flatnonzero(moving), np.arange(len(depends)))
         return
     counts = depends.sum(axis=1)
     is_part = (counts > 0) & (counts <= MOST_JOINTS)
@@ -115,14 +117,14 @@ def _groups(depends: Truths, moving: Truths, is_limited: Truths) -> Iterator[_Gr
     few = np.unique(depends[is_part], axis=0)
     for joints in few[np.argsort(few.sum(axis=1), kind="stable")]:
         pairs = np.flatnonzero(is_part & ~(depends & ~joints).any(axis=1))
-        yield _Group(np.flatnonzero(joints), pairs)
+        yield _DecidingJoints(np.flatnonzero(joints), pairs)
 
 
 def _are_separated(
     check: CollisionCheck,
     limits: tuple[Array, Array],
     rates: Array,
-    group: _Group,
+    group: _DecidingJoints,
     start: Array,
     goals: Array,
     deadline: int,
