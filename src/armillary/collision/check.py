@@ -457,7 +457,15 @@ class CollisionCheck:
         return distances.reshape(*batch, len(self.pairs))
 
     def distances_of(self, pairs: Indices, Q: Array) -> Array:
-        """Return the distances of some pairs: (k,), (n, joints) -> (n, k)."""
+        """Return the distances of some pairs, as `distances` does of all.
+
+        Args:
+            pairs: The places of k pairs in `pairs`, shape (k,).
+            Q: Joint positions [m or rad], shape (m, n).
+
+        Returns:
+            Distances [m], shape (m, k).
+        """
         if len(pairs) == len(self.pairs):
             return self.distances(Q)[:, pairs]
         distances = np.empty((len(Q), len(pairs)))

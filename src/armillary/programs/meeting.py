@@ -152,8 +152,8 @@ Ends = Callable[[Array], Arrivals]
 """With which values motions may end, by their durations (k,)."""
 
 
-class _Found(NamedTuple):
-    """A motion that keeps limits.
+class _Meeting(NamedTuple):
+    """A motion that meets the frame and keeps limits at samples.
 
     Attributes:
         before: A duration before it that does not [s].
@@ -179,7 +179,7 @@ def quickest(mover: Mover, values: JointValues, arrivals: Ends) -> Motion:
     """
     why: dict[int, float] = {}
 
-    def first_of(durations: Array) -> _Found | None:
+    def first_of(durations: Array) -> _Meeting | None:
         """Return the first that keeps limits at samples."""
         ends, reasons = arrivals(durations)
         q, qd, qdd = _quintics(values, ends, durations)
@@ -196,7 +196,7 @@ def quickest(mover: Mover, values: JointValues, arrivals: Ends) -> Motion:
         k = int(good[0])
         before = float(durations[k - 1]) if k else 0.5 * float(durations[0])
         end = JointValues(*(part[k] for part in ends))
-        return _Found(before, float(durations[k]), end)
+        return _Meeting(before, float(durations[k]), end)
 
     for first in range(0, len(DURATIONS), AT_ONCE):
         found = first_of(DURATIONS[first : first + AT_ONCE])
