@@ -87,7 +87,7 @@ def test_motions_that_are_found_again_within_tighter_limits_count(
     # Motions that start in motion are found again within tighter limits where they
     # exceed them between places; they were refused by what they exceed those by.
     path = np.stack([walk(seed) for seed in range(30)])
-    ends = {"start": 0.2, "end": 0.1}
+    ends: dict[str, Any] = {"start": 0.2, "end": 0.1}
     timed = cell.time_path(path, joints=names, intervals=intervals, **LIMITS, **ends)
     assert timed.success.all()
     for row in range(len(path)):
