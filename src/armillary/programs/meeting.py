@@ -164,7 +164,7 @@ Ends = Callable[[Array], Arrivals]
 """With which values motions may end, by their durations (k,)."""
 
 
-class _Found(NamedTuple):
+class _WithinLimits(NamedTuple):
     """A motion that keeps limits.
 
     Attributes:
@@ -194,7 +194,7 @@ def quickest(mover: Mover, values: JointValues, arrivals: Ends) -> Motion:
     """
     why: dict[int, float] = {}
 
-    def first_of(durations: Array) -> _Found | None:
+    def first_of(durations: Array) -> _WithinLimits | None:
         """Return the first that keeps limits."""
         ends, reasons = arrivals(durations)
         q, qd, qdd = _extremes(values, ends, durations)
@@ -213,12 +213,12 @@ def quickest(mover: Mover, values: JointValues, arrivals: Ends) -> Motion:
         end = JointValues(*(part[k] for part in ends))
         duration = float(durations[k])
         if not k:
-            return _Found(duration / GROWTH, duration, end, np.nan)
+            return _WithinLimits(duration / GROWTH, duration, end, np.nan)
         before, sooner = float(durations[k - 1]), np.nan
         if reasons[k - 1] == int(RunReason.OUTRUN):
             a, b = excess[k - 1 : k + 1].tolist()
             sooner = before + (duration - before) * min((a - 1.0) / (a - b), 1.0)
-        return _Found(before, duration, end, sooner)
+        return _WithinLimits(before, duration, end, sooner)
 
     for first in range(0, len(DURATIONS), AT_ONCE):
         found = first_of(DURATIONS[first : first + AT_ONCE])
