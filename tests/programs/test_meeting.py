@@ -35,6 +35,29 @@ def moved(first: JointValues, last: JointValues) -> Motion:
     return quickest(mover(), first, arrivals)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_the_least_duration_is_found_by_few_questions(seed: int):
+    # Limits between samples were kept by longer and longer durations, each of which
+    # asked for inverse kinematics again: up to 26 times, and 9 in a run of a belt.
+    rng = np.random.default_rng(seed)
+    first, last = drawn(rng, 0.0), drawn(rng, 0.1)
+    asked: list[Array] = []
+
+    def arrivals(durations: Array) -> Arrivals:
+        asked.append(durations)
+        shape = len(durations), N
+        ends = JointValues(*(np.broadcast_to(part, shape) for part in last))
+        return Arrivals(ends, np.zeros(len(durations), np.int64))
+
+    T = quickest(mover(), first, arrivals).duration
+    assert len(asked) <= 5
+    ends = [np.stack(pair) for pair in zip(first, last, strict=True)]
+    shorter = Motion.through([0.0, 0.99999 * T], *ends)
+    found = shorter.at(np.linspace(0.0, shorter.duration, 5001))
+    rates, bends = np.abs(found.qd).max() / FAST, np.abs(found.qdd).max() / STRONG
+    assert max(rates, bends) > 1.0
+
+
 def drawn(rng: np.random.Generator, share: float) -> JointValues:
     """Values within limits, from which joints can come to rest within them."""
     q = rng.uniform(-0.9 * FAR, 0.9 * FAR, N)

@@ -161,6 +161,59 @@ def test_runs_of_an_empty_list_and_of_home(cell: arm.Cell):
     assert numbers(timeline) == numbers(cell.run(program, **FAST))
 
 
+def carriages() -> arm.Cell:
+    """Two carriages on one rail, each with a slide on it, that may not pass."""
+    slide = arm.joints.Prismatic(axis=(1, 0, 0))
+    far = arm.Limits(lower=-2.0, upper=2.0)
+    cars = [
+        arm.Manipulator(
+            name=name,
+            links=[
+                arm.Link(name="rail"),
+                arm.Link(name="car", parent="rail", joint=slide, limits=far),
+                arm.Link(name="tip", parent="car", joint=slide, limits=far),
+            ],
+        )
+        for name in ("left", "right")
+    ]
+    apart = arm.CoupledLimit(joints={"right/car": 1, "left/car": -1}, lower=0.5)
+    return arm.Cell(manipulators=cars, coupled_limits=[apart])
+
+
+@pytest.mark.parametrize("first", [PTP, Linear])
+def test_where_joints_of_other_tasks_are_decides_within_coupled_limits(first: Any):
+    # What was found for one place of the left carriage was taken for another one, where
+    # the carriages are nearer to each other than their coupled limit allows.
+    cars = carriages()
+    to, then = (arm.Pose.translation(x, 0, 0) for x in (1.0, 0.6))
+    program = arm.Program(
+        {
+            "left": [Wait(seconds=1.0)],
+            "right": [
+                first(to=to, frame="right/tip"),
+                Linear(to=then, frame="right/tip"),
+            ],
+        }
+    )
+    states = [
+        cars.home.joints({"left/car": x, "right/car": 1.5, "right/tip": 0.5})
+        for x in (-1.5, 0.6, 0.9, -0.2)
+    ]
+    options: Any = {"velocity": 1.0, "acceleration": 2.0}
+    alone = [fresh(cars).run(program, state, **options) for state in states]
+    kept, other = fresh(cars), fresh(cars)
+    for timeline in alone:
+        assert timeline.success, timeline.failure
+        q = timeline.state(timeline.duration).q
+        assert cars.limit_rows.excess(q) < 1e-9
+    expected = [numbers(each) for each in alone]
+    assert [
+        numbers(each) for each in other.runs(program, states, **options)
+    ] == expected
+    one_by_one = [kept.run(program, state, **options) for state in states]
+    assert [numbers(each) for each in one_by_one] == expected
+
+
 def test_runs_with_planned_steps(cell: arm.Cell):
     program = arm.Program(
         {ROBOT: [Planned(to=above(0.2, -0.9, HEIGHT + 0.6), frame=TOOL)]},

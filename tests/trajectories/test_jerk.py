@@ -80,6 +80,23 @@ def test_limits_hold_between_points_of_the_grid(
             assert np.abs(ends.qdd).max() < 1e-7
 
 
+@pytest.mark.parametrize("intervals", [10, 15])
+def test_motions_that_are_found_again_within_tighter_limits_count(
+    cell: arm.Cell, names: tuple[str, ...], intervals: int
+):
+    # Motions that start in motion are found again within tighter limits where they
+    # exceed them between places; they were refused by what they exceed those by.
+    path = np.stack([walk(seed) for seed in range(30)])
+    ends: dict[str, Any] = {"start": 0.2, "end": 0.1}
+    timed = cell.time_path(path, joints=names, intervals=intervals, **LIMITS, **ends)
+    assert timed.success.all()
+    for row in range(len(path)):
+        motion = timed.motion(row)
+        found = motion.at(np.linspace(0.0, motion.duration, DENSE))
+        for part, limit in zip(found[2:], LIMITS.values(), strict=True):
+            assert (np.abs(part) / limit).max() < 1.001
+
+
 def test_given_ends_are_kept(cell: arm.Cell, names: tuple[str, ...]):
     path = walk(7)
     timed = cell.time_path(

@@ -2,8 +2,10 @@
 
 A motion that meets it is a polynomial of degree 5 for each joint, from the positions,
 rates and accelerations that joints have, to those with which the tool stands still
-relative to the frame. Its duration is the least of a sequence at which limits hold:
-they are compared at samples, and of what is chosen at all extremes between them.
+relative to the frame. Its duration is the least of a sequence at which limits hold,
+which are compared at samples and at all extremes between them. Between that and the one
+before, the ratio of rates to limits is taken for a straight line: it falls as a power
+of the duration, which is convex, so that a line errs to the side of longer durations.
 
 Such a polynomial swings the farther back, or beyond its ends, the longer it takes, by a
 part of rate times duration. Where none keeps limits, the motion has three parts: joints
@@ -16,7 +18,7 @@ to rest in the time T they lead as far as v T / 2 + a T^2 / 12.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import islice, pairwise
+from itertools import islice
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -25,8 +27,7 @@ import numpy.typing as npt
 from armillary.programs.ending import Impossible, RunReason
 from armillary.programs.mover import LIMIT_ROUNDING, Mover, rests
 from armillary.programs.tracks import JointValues
-from armillary.trajectories.curve import hermite_coefficients
-from armillary.trajectories.hermite import basis
+from armillary.trajectories.hermite import BASIS
 from armillary.trajectories.motion import Motion
 
 __all__ = [
@@ -49,15 +50,20 @@ Poses = Callable[[Array], Array]
 DIFFERENCE: Final = 2e-3
 """Between instants of which differences are taken where a motion meets a frame [s]."""
 
-DURATIONS: Final[Array] = np.asarray(1e-3 * 1.1 ** np.arange(110), np.float64)
+GROWTH: Final = 1.1
+DURATIONS: Final[Array] = np.asarray(1e-3 * GROWTH ** np.arange(110), np.float64)
 """Durations of motions that meet a frame, of which the first is taken within which
-limits hold, and refined `MOST_REFINEMENTS` times."""
+limits hold, and refined, at most `MOST_REFINEMENTS` times."""
 
 COME_FAR: Final = (RunReason.LIMITS, RunReason.OUTRUN)
 """Reasons of motions whose end is reached: they tell more than that others miss it."""
 
-AT_ONCE: Final = 22
+AT_ONCE: Final = 37
 MOST_REFINEMENTS: Final = 3
+
+NEARBY: Final = 1.0 + np.array([0.0, 1e-6, 1e-5, 1e-4, 1e-3])
+"""By what durations are longer that are tried beside one that is expected."""
+
 SHORTEST: Final = float(DURATIONS[0])
 
 PEAK: Final = 1.875
@@ -71,11 +77,17 @@ JUMP: Final = 0.1
 """A greater step between instants of a difference is one to another branch."""
 
 SAMPLES: Final = 33
-"""Instants of a motion at which limits are compared."""
-
 SHARES: Final = np.linspace(0.0, 1.0, SAMPLES)
-BASES: Final = tuple(basis(SHARES, k) for k in range(3))
-"""The polynomials of `basis` there, and their first two derivatives."""
+"""Instants of a motion at which limits are compared, in parts of its duration."""
+
+DERIVATIVES: Final = np.stack(
+    [np.linalg.matrix_power(np.diag(np.arange(1.0, 6.0), 1), k) for k in range(5)]
+)
+"""From coefficients of r^0 to r^5 to those of derivatives by r, shape (5, 6, 6)."""
+
+POWERS: Final = np.arange(6)
+AT_SAMPLES: Final = (SHARES[:, None] ** POWERS) @ DERIVATIVES[:4]
+"""From coefficients to derivatives of orders 0 to 3 there, shape (4, SAMPLES, 6)."""
 
 FIRST: Final = np.array([1.0, -8.0, 0.0, 8.0, -1.0]) / 12.0
 SECOND: Final = np.array([-1.0, 16.0, -30.0, 16.0, -1.0]) / 12.0
@@ -152,18 +164,21 @@ Ends = Callable[[Array], Arrivals]
 """With which values motions may end, by their durations (k,)."""
 
 
-class _Meeting(NamedTuple):
-    """A motion that meets the frame and keeps limits at samples.
+class _WithinLimits(NamedTuple):
+    """A motion that keeps limits.
 
     Attributes:
         before: A duration before it that does not [s].
         duration: Its duration [s].
         end: With which values it ends, shape (n,) each.
+        sooner: Where in between limits are reached, by a straight line [s]; NaN where
+            it is not a limit of rates or accelerations that the one before exceeds.
     """
 
     before: float
     duration: float
     end: JointValues
+    sooner: float
 
 
 def quickest(mover: Mover, values: JointValues, arrivals: Ends) -> Motion:
@@ -179,12 +194,13 @@ def quickest(mover: Mover, values: JointValues, arrivals: Ends) -> Motion:
     """
     why: dict[int, float] = {}
 
-    def first_of(durations: Array) -> _Meeting | None:
-        """Return the first that keeps limits at samples."""
+    def first_of(durations: Array) -> _WithinLimits | None:
+        """Return the first that keeps limits."""
         ends, reasons = arrivals(durations)
-        q, qd, qdd = _quintics(values, ends, durations)
+        q, qd, qdd = _extremes(values, ends, durations)
         with np.errstate(invalid="ignore"):
-            fast = mover.excess(qd, qdd) > 1.0 + LIMIT_ROUNDING
+            excess = mover.excess(qd, qdd)
+            fast = excess > 1.0 + LIMIT_ROUNDING
             reasons = np.where((reasons == 0) & fast, int(RunReason.OUTRUN), reasons)
             beyond = (reasons == 0) & ~mover.are_within(q)
         reasons[beyond] = int(RunReason.LIMITS)
@@ -194,27 +210,28 @@ def quickest(mover: Mover, values: JointValues, arrivals: Ends) -> Motion:
                 why[each] = why.get(each, 0.0) + float(duration)
             return None
         k = int(good[0])
-        before = float(durations[k - 1]) if k else 0.5 * float(durations[0])
         end = JointValues(*(part[k] for part in ends))
-        return _Meeting(before, float(durations[k]), end)
+        duration = float(durations[k])
+        if not k:
+            return _WithinLimits(duration / GROWTH, duration, end, np.nan)
+        before, sooner = float(durations[k - 1]), np.nan
+        if reasons[k - 1] == int(RunReason.OUTRUN):
+            a, b = excess[k - 1 : k + 1].tolist()
+            sooner = before + (duration - before) * min((a - 1.0) / (a - b), 1.0)
+        return _WithinLimits(before, duration, end, sooner)
 
     for first in range(0, len(DURATIONS), AT_ONCE):
         found = first_of(DURATIONS[first : first + AT_ONCE])
         if found is None:
             continue
         for _ in range(MOST_REFINEMENTS):
-            before, duration, _ = found
-            parts = np.linspace(0.0, 1.0, AT_ONCE + 1)[1:]
-            found = first_of(before + (duration - before) * parts) or found
-        knots = [(0.0, values), (found.duration, found.end)]
-        for _ in range(AT_ONCE):
-            if _keeps(mover, knots):
-                return _through(knots)
-            # Between samples a limit is exceeded, by a part of their distance squared.
-            longer = first_of(knots[-1][0] * (1.0 + 2e-4 * np.arange(1.0, 3.0)))
-            if longer is None:
+            before, duration, _, _ = found
+            found = first_of(np.linspace(before, duration, AT_ONCE + 1)) or found
+            if found.sooner > 0.0:
+                near = np.minimum(found.sooner * NEARBY, found.duration)
+                found = first_of(near) or found
                 break
-            knots = [(0.0, values), (longer.duration, longer.end)]
+        return _through([(0.0, values), (found.duration, found.end)])
     motion = _in_parts(mover, values, arrivals)
     if motion is not None:
         return motion
@@ -238,64 +255,48 @@ def _through(knots: Knots) -> Motion:
     )
 
 
-def _keeps(mover: Mover, knots: Knots) -> bool:
-    """Return whether polynomials keep limits at all instants, not at samples alone."""
-    for (t0, a), (t1, b) in pairwise(knots):
-        h = np.array([t1 - t0])
-        ends = [np.stack(pair) for pair in zip(a, b, strict=True)]
-        (C,) = hermite_coefficients(h, np.stack(ends, axis=1))
-        greatest = [_extremes(C, order) / h**order for order in range(3)]
-        if mover.excess(*greatest[1:]) > 1.0 + LIMIT_ROUNDING:
-            return False
-        if not mover.are_within(greatest[0]):
-            return False
-    return True
-
-
-def _extremes(C: Array, order: int) -> Array:
-    """Return values of a derivative of polynomials at all its extremes in [0, 1].
+def _extremes(values: JointValues, ends: JointValues, durations: Array) -> JointValues:
+    """Return what polynomials of degree 5 reach, at samples and all extremes between.
 
     Args:
-        C: Coefficients of r^0 to r^5, shape (6, n).
-        order: Of the derivative.
+        values: With which they begin, shape (n,) or (k, n) each.
+        ends: With which they end, shape (k, n) each.
+        durations: How long they take [s], shape (k,).
 
     Returns:
-        Values at the ends, and at extremes within, shape (k, n); where a polynomial has
-        fewer of these than others, those of an end again.
+        Shape (k, 2 SAMPLES - 1, n) each; where there is no extreme between samples, the
+        second of these again.
     """
-    D = _derivative(C, order)
-    found = [D[0], D.sum(axis=0)]
-    slope, bend = _derivative(C, order + 1), _derivative(C, order + 2)
-    d = _at(SHARES[:, None], slope)
-    # Of the slope each change of sign has one root, which Newton's steps refine.
-    rows, joints = np.nonzero(d[:-1] * d[1:] < 0.0)
-    if rows.size:
-        low, step = SHARES[rows], SHARES[1]
-        r = low + step * d[rows, joints] / (d[rows, joints] - d[rows + 1, joints])
+    T = durations[:, None]
+    q, qd, qdd = values
+    # The same as `hermite_coefficients`, for many durations at once.
+    C = np.empty((6, *ends.q.shape))
+    parts = np.stack([ends.q - q, T * qd, T * ends.qd, T * T * qdd, T * T * ends.qdd])
+    np.einsum("jp,jkn->pkn", BASIS, parts, out=C)
+    C[0] += q
+    at = np.einsum("osp,pkn->oskn", AT_SAMPLES, C)
+    found = np.concatenate([at[:3], at[:3, 1:]], axis=1)
+    # Each change of sign of the next derivative is one root of it, which two of
+    # Newton's steps refine.
+    order, s, k, n = np.nonzero(at[1:, :-1] * at[1:, 1:] < 0.0)
+    if order.size:
+        low, step = SHARES[s], SHARES[1]
+        a, b = at[order + 1, s, k, n], at[order + 1, s + 1, k, n]
+        r = low + step * a / (a - b)
+        own = C[:, k, n].T[:, :, None]
+        value, slope, bend = (
+            (DERIVATIVES[order + more] @ own)[:, :, 0] for more in range(3)
+        )
         for _ in range(2):
-            rate = _at(r, bend[:, joints])
-            move = _at(r, slope[:, joints]) / np.where(rate == 0.0, np.inf, rate)
+            powers = r[:, None] ** POWERS
+            rate = (bend * powers).sum(axis=1)
+            move = (slope * powers).sum(axis=1) / np.where(rate == 0.0, np.inf, rate)
             r = np.clip(r - move, low, low + step)
-        values = np.broadcast_to(D[0], (len(rows), C.shape[1])).copy()
-        values[np.arange(len(rows)), joints] = _at(r, D[:, joints])
-        found += list(values)
-    return np.stack(found)
-
-
-def _derivative(C: Array, order: int) -> Array:
-    """Return coefficients of a derivative of polynomials, shape (6 - order, n)."""
-    found = C
-    for _ in range(order):
-        found = found[1:] * np.arange(1.0, len(found))[:, None]
-    return found
-
-
-def _at(r: Array, C: Array) -> Array:
-    """Return values of polynomials."""
-    total = np.zeros(np.broadcast_shapes(r.shape, C.shape[1:]))
-    for coefficient in C[::-1]:
-        total = total * r + coefficient
-    return total
+        value *= r[:, None] ** POWERS
+        found[order, SAMPLES + s, k, n] = value.sum(axis=1)
+    ways, rates, bends = np.moveaxis(found, 1, 2)
+    each = T[:, None]
+    return JointValues(ways, rates / each, bends / (each * each))
 
 
 # three parts
@@ -373,22 +374,13 @@ def _ramps(mover: Mover, values: JointValues, *, before: bool) -> Iterator[Knots
     rates = np.abs(qd) / np.minimum(mover.acceleration[1], -mover.acceleration[0])
     # The greatest acceleration of such a way is 3/2 v / T where it ends without one.
     least = max(1.5 * float(rates.max()), SHORTEST)
-    for T in (least * 1.15 ** np.arange(12)).tolist():
-        rest = JointValues(q + sign * qd * T / 2.0 + qdd * T * T / 12.0, still, still)
-        knots = [(0.0, rest), (T, values)] if before else [(0.0, values), (T, rest)]
-        if _keeps(mover, knots):
-            yield knots
-
-
-def _quintics(values: JointValues, ends: JointValues, durations: Array) -> JointValues:
-    """Return samples of polynomials of degree 5 between ends, shape (k, SAMPLES, n)."""
-    T = durations[:, None]
-    q, qd, qdd = values
-    # The same as `hermite_coefficients`, for many durations at once.
-    parts = np.stack([ends.q - q, T * qd, T * ends.qd, T * T * qdd, T * T * ends.qdd])
+    T: Array = np.asarray(least * 1.15 ** np.arange(12), np.float64)
     each = T[:, None]
-    ways, rates, bends = (
-        np.einsum("sj,jkn->ksn", rows, parts) / each**order
-        for order, rows in enumerate(BASES)
-    )
-    return JointValues(q + ways, rates, bends)
+    rests_at = q + sign * qd * each / 2.0 + qdd * each * each / 12.0
+    rest = JointValues(rests_at, *(np.zeros_like(rests_at),) * 2)
+    moving = JointValues(*(np.broadcast_to(part, rests_at.shape) for part in values))
+    found = _extremes(*((rest, moving) if before else (moving, rest)), T)
+    good = mover.excess(*found[1:]) <= 1.0 + LIMIT_ROUNDING
+    for k in np.flatnonzero(good & mover.are_within(found.q)).tolist():
+        end, time = JointValues(rests_at[k], still, still), float(T[k])
+        yield [(0.0, end), (time, values)] if before else [(0.0, values), (time, end)]

@@ -468,7 +468,9 @@ def _tightened(kernel: Kernel, asked: _KernelQuestion, count: int) -> list[Array
             acceleration=asked.acceleration / over[..., 1][..., None, None],
             jerk=asked.jerk / over[..., 2][..., None],
         )
-        _find_again(kernel, asked, found, np.asarray(is_over), count)
+        again = _find_again(kernel, asked, found, np.asarray(is_over), count)
+        # in parts of the limits that are asked for, not of the tightened ones
+        found[PEAK] /= np.where(again[..., None], over, 1.0)
     return found
 
 
@@ -478,10 +480,14 @@ def _find_again(
     found: list[Array],
     again: npt.NDArray[np.bool_],
     count: int,
-) -> None:
-    """Replace some motions by those that are found near them, where there are any."""
+) -> npt.NDArray[np.bool_]:
+    """Replace some motions by those that are found near them, where there are any.
+
+    Returns:
+        Which are replaced.
+    """
     if not again.any():
-        return
+        return again
     asked = asked._replace(guess=guess_at(found, count))
     made = kernel(
         *(
@@ -497,6 +503,7 @@ def _find_again(
     for k, part in enumerate(made):
         found[k] = np.array(found[k])
         found[k][replaced] = part[is_found]
+    return replaced
 
 
 def _finite(
