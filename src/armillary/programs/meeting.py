@@ -25,6 +25,7 @@ import numpy.typing as npt
 from armillary.programs.ending import Impossible, RunReason
 from armillary.programs.mover import LIMIT_ROUNDING, Mover, rests
 from armillary.programs.tracks import JointValues
+from armillary.spatial.polynomial import polynomial
 from armillary.trajectories.curve import hermite_coefficients
 from armillary.trajectories.hermite import basis
 from armillary.trajectories.motion import Motion
@@ -266,18 +267,19 @@ def _extremes(C: Array, order: int) -> Array:
     D = _derivative(C, order)
     found = [D[0], D.sum(axis=0)]
     slope, bend = _derivative(C, order + 1), _derivative(C, order + 2)
-    d = _at(SHARES[:, None], slope)
+    d = polynomial(slope, SHARES[:, None])
     # Of the slope each change of sign has one root, which Newton's steps refine.
     rows, joints = np.nonzero(d[:-1] * d[1:] < 0.0)
     if rows.size:
         low, step = SHARES[rows], SHARES[1]
         r = low + step * d[rows, joints] / (d[rows, joints] - d[rows + 1, joints])
         for _ in range(2):
-            rate = _at(r, bend[:, joints])
-            move = _at(r, slope[:, joints]) / np.where(rate == 0.0, np.inf, rate)
+            rate = polynomial(bend[:, joints], r)
+            move = polynomial(slope[:, joints], r)
+            move = move / np.where(rate == 0.0, np.inf, rate)
             r = np.clip(r - move, low, low + step)
         values = np.broadcast_to(D[0], (len(rows), C.shape[1])).copy()
-        values[np.arange(len(rows)), joints] = _at(r, D[:, joints])
+        values[np.arange(len(rows)), joints] = polynomial(D[:, joints], r)
         found += list(values)
     return np.stack(found)
 
@@ -288,14 +290,6 @@ def _derivative(C: Array, order: int) -> Array:
     for _ in range(order):
         found = found[1:] * np.arange(1.0, len(found))[:, None]
     return found
-
-
-def _at(r: Array, C: Array) -> Array:
-    """Return values of polynomials."""
-    total = np.zeros(np.broadcast_shapes(r.shape, C.shape[1:]))
-    for coefficient in C[::-1]:
-        total = total * r + coefficient
-    return total
 
 
 # three parts
