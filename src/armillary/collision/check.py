@@ -457,7 +457,12 @@ class CollisionCheck:
         return distances.reshape(*batch, len(self.pairs))
 
     def distances_of(self, pairs: Indices, Q: Array) -> Array:
-        """Return the distances of some pairs: (k,), (n, joints) -> (n, k)."""
+        """Return the distances of some pairs [m], shape (k, p), as `distances` does.
+
+        Args:
+            pairs: Their positions in `pairs`, shape (p,).
+            Q: Joint positions [m or rad], shape (k, n).
+        """
         if len(pairs) == len(self.pairs):
             return self.distances(Q)[:, pairs]
         distances = np.empty((len(Q), len(pairs)))
