@@ -98,6 +98,11 @@ class Arrivals(NamedTuple):
 def stop_at(mover: Mover, values: JointValues, q: Array) -> Motion:
     """Return the motion from joints that move to positions at rest.
 
+    Args:
+        mover: The limits.
+        values: With which values the motion begins, shape (n,) each.
+        q: Where it ends [m or rad], shape (n,).
+
     Raises:
         Impossible: No duration keeps limits.
     """
@@ -181,7 +186,7 @@ def quickest(mover: Mover, values: JointValues, arrivals: Ends) -> Motion:
     why: dict[int, float] = {}
 
     def first_of(durations: Array) -> _Found | None:
-        """Return the first that keeps limits at samples."""
+        """Return the first of durations (k,) that keeps limits at samples."""
         ends, reasons = arrivals(durations)
         q, qd, qdd = _quintics(values, ends, durations)
         with np.errstate(invalid="ignore"):
