@@ -60,8 +60,8 @@ WITHOUT_ROWS: Mapping[str, str] = {
         joint_names learn_rules limit_rows limits line loops manipulators meshes
         mobility mount mounts movable_bases name of own_points pairs parameters parent
         passive_names plan_view point_to_point pose properties qualified remove replace
-        rigid_with roadmap rules run samples scaled shot tree twist velocity_limits view
-        with_collisions with_parameters
+        rigid_with roadmap rules run runs samples scaled shot tree twist velocity_limits
+        view with_collisions with_parameters
     """,
     "ik.": "avoiding cell closed closed_given jax kernel path torch why_not_closed",
     "differential_ik.": "for_purpose gain limited of_one_twist purpose state then",
@@ -423,6 +423,18 @@ def height(q: Any) -> Any:
 
 PARAMETERS = ["arch.radius", "upper.precursor.x", "lower.precursor.rz"]
 
+
+def of_some_pairs(a: Rows) -> Case:
+    made = check(a)
+    pairs = np.arange(0, len(made.pairs), 2)
+
+    def distances(q: Array) -> Array:
+        found = made.distances_of(pairs, q.reshape(-1, q.shape[-1]))
+        return found.reshape(*q.shape[:-1], len(pairs))
+
+    return Case(distances, (a.q,))
+
+
 TABLE: Mapping[str, tuple[Callable[[], Cell], Callable[[Rows], Case]]] = {
     "fk": (track, lambda a: kernel(a.cell.fk(a.frame), a.q)),
     "fk, of a loop": (loop, lambda a: kernel(a.cell.fk("rocker"), a.q)),
@@ -538,6 +550,7 @@ TABLE: Mapping[str, tuple[Callable[[], Cell], Callable[[Rows], Case]]] = {
     "collision, of a loop": (loop, lambda a: Case(check(a), (a.q,))),
     "collision.clearance": (track, lambda a: Case(check(a).clearance, (a.q,))),
     "collision.distances": (track, lambda a: Case(check(a).distances, (a.q,))),
+    "collision.distances_of": (track, of_some_pairs),
     "collision.gradients": (track, lambda a: Case(check(a).gradients, (a.q,))),
     "collision.at_bases": (
         track,

@@ -22,6 +22,7 @@ from armillary.spatial import (
     euler,
     ldl,
     lu,
+    polynomial,
     twist,
     vector,
 )
@@ -360,6 +361,11 @@ TABLE: dict[str, tuple[int, Callable[[Any], Any]]] = {
         lambda x: factor(x).root_of_determinant,
     ),
     "ldl.LDLFactor.solve": (5, lambda x: factor(x[:3]).solve(x[3:])),
+    "polynomial.polynomial": (4, lambda x: polynomial.polynomial(x[:3], x[3])),
+    "polynomial.with_derivatives": (
+        5,
+        lambda x: polynomial.with_derivatives(x[:4], x[4], 3),
+    ),
     "lu.LU.solve": (7, lambda x: lu.LU.of(exchanging(x[:4])).solve(x[4:])),
     "lu.LU.determinant": (4, lambda x: lu.LU.of(exchanging(x)).determinant),
     "lu.LU.orientation": (4, lambda x: lu.LU.of(exchanging(x)).orientation),

@@ -401,110 +401,124 @@ def compared(
     has_many: Whether links have so many obstacles that it is worth looking first for
         those which any row may meet.
     """
-    going, near = columns.going, columns.near
+    stages = _Comparisons(columns, formulas, has_many)
+    return stages.with_what_stands(), stages.of_links()
 
-    def all_of(
+
+class _Comparisons(NamedTuple):
+    """The stages of `compared`, whose arguments these are."""
+
+    columns: EdgeColumns
+    formulas: EdgeFormulas
+    has_many: bool
+
+    def with_what_stands(self) -> Stage:
+        """Return what compares each link that moves with what stands still."""
+        columns, formulas, near = self.columns, self.formulas, self.columns.near
+        placed = self._placed(columns.link_filled, BALLS_OF_LINK)
+        low, high = columns.low.name, columns.high.name
+        of_spheres = columns.ranges_of_spheres.name, NEAR_SPHERES, low, high
+        of_boxes = columns.ranges_of_boxes.name, NEAR_BOXES, low, high
+        by_sphere = self._touched(
+            formulas.hit_sphere, BALLS_NEAR_SPHERE, SHAPES_NEAR_SPHERE
+        )
+        by_box = self._touched(formulas.hit_box, BALLS_NEAR_BOX, SHAPES_NEAR_BOX)
+        return self._all_of(
+            columns.links,
+            formulas.place,
+            self._all_of(
+                columns.spheres,
+                formulas.near_sphere,
+                _where(near, *placed, *by_sphere),
+                within=OF_SPHERES,
+                ranges=NearRecords(*of_spheres),
+            ),
+            self._all_of(
+                columns.still_boxes,
+                formulas.around_box,
+                _where(
+                    near,
+                    formulas.near_box,
+                    _where(columns.near_shape, *placed, *by_box),
+                ),
+                within=OF_BOXES,
+                ranges=NearRecords(*of_boxes),
+            ),
+        )
+
+    def of_links(self) -> Stage:
+        """Return what compares links that both move."""
+        columns, formulas, near = self.columns, self.formulas, self.columns.near
+        one = self._placed(columns.pair_filled_a, BALLS_A)
+        other = self._placed(columns.pair_filled_b, BALLS_OF_B)
+        balls = self._all_of(columns.other_balls, formulas.hit_ball, within=BALLS_B)
+        of_balls = self._all_of(
+            columns.own_balls,
+            formulas.near_ball,
+            _where(columns.near_shape, *other, balls),
+            within=BALLS_A,
+        )
+        return self._all_of(
+            columns.link_pairs,
+            formulas.near_link,
+            _where(
+                near,
+                formulas.near_capsule,
+                _where(near, *one, of_balls, self._shapes(SHAPES_NEAR_LINK)),
+            ),
+        )
+
+    def _all_of(
+        self,
         table: Table,
         *stages: Stage,
         within: str = "",
         ranges: NearRecords | None = None,
     ) -> Stage:
+        """Return stages for all records as long as no pair is known to touch."""
+        near = ranges if self.has_many else None
+        going = self.columns.going
         return each(
-            table,
-            *stages,
-            within=within,
-            active=going,
-            together=True,
-            near=ranges if has_many else None,
+            table, *stages, within=within, active=going, together=True, near=near
         )
 
-    low, high = columns.low.name, columns.high.name
-    of_spheres = NearRecords(columns.ranges_of_spheres.name, NEAR_SPHERES, low, high)
-    of_boxes = NearRecords(columns.ranges_of_boxes.name, NEAR_BOXES, low, high)
-
-    def where(column: Port, *stages: Stage) -> Stage:
-        return when(column, *stages, together=True)
-
-    # Pairs of shapes that are near what is asked by their spheres; then by their code.
-    distance = call(
-        columns.distance.name,
-        (columns.X_A, columns.X_B, columns.wanted, columns.exactly),
-        (columns.value,),
-        RECORDS_OF_SHAPES,
-    )
-    shapes = (
-        formulas.may_meet,
-        where(
-            columns.near_call,
-            formulas.may_touch,
-            where(columns.boxes_meet, formulas.wanted, distance, formulas.judge),
-        ),
-    )
-
-    # Shapes of a link are placed where something is near it first.
-    def placed(filled: Port, of_balls: str) -> tuple[Stage, ...]:
-        fill = each(columns.own_balls, formulas.place_ball, within=of_balls)
+    def _placed(self, filled: Port, of_balls: str) -> tuple[Stage, ...]:
+        """Return what places shapes of a link where something is near it first."""
+        columns = self.columns
+        fill = each(columns.own_balls, self.formulas.place_ball, within=of_balls)
         needed = columns.stage(_needed, link_filled=filled, writes=columns.unfilled)
-        return needed, where(
-            columns.unfilled, fill, columns.stage(_done, writes=filled)
+        done = columns.stage(_done, writes=filled)
+        return needed, _where(columns.unfilled, fill, done)
+
+    def _touched(
+        self, is_hit: Stage, of_balls: str, of_shapes: str
+    ) -> tuple[Stage, ...]:
+        """Return whether spheres of a link, or its other shapes, touch something."""
+        balls = self._all_of(self.columns.own_balls, is_hit, within=of_balls)
+        return balls, self._shapes(of_shapes)
+
+    def _shapes(self, within: str) -> Stage:
+        """Return what compares pairs of shapes, by their spheres, boxes, then code."""
+        columns, formulas = self.columns, self.formulas
+        distance = call(
+            columns.distance.name,
+            (columns.X_A, columns.X_B, columns.wanted, columns.exactly),
+            (columns.value,),
+            RECORDS_OF_SHAPES,
+        )
+        by_code = formulas.wanted, distance, formulas.judge
+        by_boxes = formulas.may_touch, _where(columns.boxes_meet, *by_code)
+        return self._all_of(
+            columns.shape_pairs,
+            formulas.may_meet,
+            _where(columns.near_call, *by_boxes),
+            within=within,
         )
 
-    of_link = placed(columns.link_filled, BALLS_OF_LINK)
-    of_one = placed(columns.pair_filled_a, BALLS_A)
-    of_other = placed(columns.pair_filled_b, BALLS_OF_B)
 
-    def touched(is_hit: Stage, of_balls: str, of_shapes: str) -> tuple[Stage, Stage]:
-        return (
-            all_of(columns.own_balls, is_hit, within=of_balls),
-            all_of(columns.shape_pairs, *shapes, within=of_shapes),
-        )
-
-    by_sphere = touched(formulas.hit_sphere, BALLS_NEAR_SPHERE, SHAPES_NEAR_SPHERE)
-    by_box = touched(formulas.hit_box, BALLS_NEAR_BOX, SHAPES_NEAR_BOX)
-    balls = all_of(columns.other_balls, formulas.hit_ball, within=BALLS_B)
-    return (
-        all_of(
-            columns.links,
-            formulas.place,
-            all_of(
-                columns.spheres,
-                formulas.near_sphere,
-                where(near, *of_link, *by_sphere),
-                within=OF_SPHERES,
-                ranges=of_spheres,
-            ),
-            all_of(
-                columns.still_boxes,
-                formulas.around_box,
-                where(
-                    near,
-                    formulas.near_box,
-                    where(columns.near_shape, *of_link, *by_box),
-                ),
-                within=OF_BOXES,
-                ranges=of_boxes,
-            ),
-        ),
-        all_of(
-            columns.link_pairs,
-            formulas.near_link,
-            where(
-                near,
-                formulas.near_capsule,
-                where(
-                    near,
-                    *of_one,
-                    all_of(
-                        columns.own_balls,
-                        formulas.near_ball,
-                        where(columns.near_shape, *of_other, balls),
-                        within=BALLS_A,
-                    ),
-                    all_of(columns.shape_pairs, *shapes, within=SHAPES_NEAR_LINK),
-                ),
-            ),
-        ),
-    )
+def _where(column: Port, *stages: Stage) -> Stage:
+    """Return stages where a column is above 0 in any of the rows computed at once."""
+    return when(column, *stages, together=True)
 
 
 class PlacedLink(NamedTuple):

@@ -10,6 +10,7 @@ from armillary.ik.problem import IKProblem
 from armillary.kernel import Kernel, shared_kernel
 from armillary.kinematics.bound_kernel import AnyKernel, bind
 from armillary.kinematics.jacobian import Twist, jacobian
+from armillary.spatial.ldl import inner
 from armillary.trace import trace
 from armillary.trace.functions import maximum, sqrt
 
@@ -91,13 +92,11 @@ def _volume(vectors: Sequence[Sequence[Any]]) -> Any:
     volume: Any = 1.0
     while left:
         first, *others = left
-        square = sum((x * x for x in first), 0.0)
+        square = inner(first, first)
         volume = volume * sqrt(square)
         factor = 1.0 / maximum(square, LEAST_SQUARE)
         left = list[list[Any]]()
         for other in others:
-            along = factor * sum(
-                (x * y for x, y in zip(first, other, strict=True)), 0.0
-            )
+            along = factor * inner(first, other)
             left.append([y - along * x for x, y in zip(first, other, strict=True)])
     return volume

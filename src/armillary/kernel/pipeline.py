@@ -174,8 +174,10 @@ def _parts(stages: Sequence[Stage]) -> Iterator[str]:
                 yield f"{type(stage).__name__.lower()} {stage!r};"
                 continue
             case Each():
-                names = stage.table, stage.within, stage.active, stage.together
-                names = (*names, stage.abreast)
+                names = (
+                    *(stage.table, stage.within, stage.active),
+                    *(stage.together, stage.abreast),
+                )
                 yield f"each {names!r} {stage.near!r} ("
             case Abreast():
                 yield f"abreast {stage.table!r} {stage.chosen!r} {stage.packed} ("

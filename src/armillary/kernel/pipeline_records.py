@@ -246,23 +246,30 @@ class KernelByRecord(msgspec.Struct, frozen=True, eq=False, dict=True):
         Raises:
             KernelError: They are more.
         """
-        native, count = self._native, len(which)
         records = self._records(which)
-        name, everything = self._table
-        words, state = self.every.words.copy(), native.state.copy()
-        words[self.number] = address_of(records), count
+        name, _ = self._table
+        words, tables = self.every.words.copy(), {**self.every.tables, name: records}
+        words[self.number] = address_of(records), len(which)
+        return Kernel(replace(self._pointed(words, tables), call=0))
+
+    def _pointed(self, words: Indices, tables: dict[str, Array]) -> Native:
+        """Return the code with other records of the table.
+
+        Args:
+            words: Where the records of each table are; see `pipeline_code.TABLE`.
+            tables: The records.
+        """
+        native, (name, everything) = self._native, self._table
+        state = native.state.copy()
         state[STATE.offsets["tables"] // 8] = address_of(words)
-        share = count / max(1, len(everything))
-        return Kernel(
-            replace(
-                native,
-                operations=1 + int(share * native.operations),
-                call=0,
-                state=state,
-                tables={**native.tables, name: records},
-                pickled=None,
-                owned=(native.owned, words, records),
-            )
+        share = len(tables[name]) / max(1, len(everything))
+        return replace(
+            native,
+            operations=1 + int(share * native.operations),
+            state=state,
+            tables=tables,
+            pickled=None,
+            owned=(native.owned, words, tables[name]),
         )
 
     def ask(self, which: Indices, *inputs: Array) -> Array:
@@ -302,20 +309,7 @@ class KernelByRecord(msgspec.Struct, frozen=True, eq=False, dict=True):
         words[self.number] = address_of(room), 0
 
         def made() -> Kernel:
-            native = self._native
-            state = native.state.copy()
-            state[STATE.offsets["tables"] // 8] = address_of(words)
-            share = self.room / max(1, len(everything))
-            return kernel_of(
-                replace(
-                    native,
-                    operations=1 + int(share * native.operations),
-                    state=state,
-                    tables=tables,
-                    pickled=None,
-                    owned=(native.owned, words, room),
-                )
-            )
+            return kernel_of(self._pointed(words, tables))
 
         ask = every.pipeline.for_one(words, (words, room, every), made)
         return ask, words, tables, room

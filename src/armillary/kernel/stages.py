@@ -89,7 +89,8 @@ class Each(msgspec.Struct, frozen=True):
         abreast: Fields that are positions in columns, one more from each record to the
             next. Where there are any, stages are programs that write entries only,
             those of such fields, and records do not wait for each other: where rows are
-            computed one at a time, several records are, each in a lane.
+            computed one at a time, several records are, each in a lane. All stages read
+            and write these columns by indices alone.
     """
 
     table: str

@@ -49,7 +49,7 @@ from armillary.spatial.ldl import inner
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Number, Vector, apply, subtract, transpose
 from armillary.trace import Port, Program, jvp, trace
-from armillary.trace.functions import maximum, minimum, select, sqrt
+from armillary.trace.functions import asin, maximum, minimum, select, sin, sqrt
 
 __all__ = ["ChainNumbers", "ConstraintProof", "ProofNumbers", "constraint_proof_of"]
 
@@ -302,7 +302,7 @@ def _violations_pipeline(sizes: _Sizes, problem: IKProblem) -> Pipeline:
                 error = one.distance(x, target) / most
             if one.has_angle:
                 half = minimum(0.5 * one.chord(c), 1.0)
-                error = maximum(error, 2.0 * _asin(half) / angle)
+                error = maximum(error, 2.0 * asin(half) / angle)
             found.append(error)
         return found
 
@@ -314,10 +314,6 @@ def _violations_pipeline(sizes: _Sizes, problem: IKProblem) -> Pipeline:
         **{field.name: field.shape for field in fields},
     )
     return _pipeline("constraint_violations", fields, (program,), ("q",), sizes.n)
-
-
-def _asin(x: Number) -> Number:
-    return np.arctan2(x, sqrt(1.0 - x * x))
 
 
 # Proofs
@@ -418,7 +414,7 @@ class _GoalProof:
     def _most(self, tolerances: Any) -> tuple[Number, Number]:
         """Return the tolerances of positions, and of 2 sin(angle / 2)."""
         distance, angle = tolerances[self.k]
-        return distance, 2.0 * np.sin(0.5 * minimum(angle, math.pi))
+        return distance, 2.0 * sin(0.5 * minimum(angle, math.pi))
 
     def pieces(self) -> Subdivide:
         """Return the stages that cover a motion."""

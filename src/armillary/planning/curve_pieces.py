@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from armillary.kernel import Kernel, shared_kernel
 from armillary.spatial import rotation as so3
+from armillary.spatial.polynomial import polynomial
 from armillary.spatial.vector import (
     Number,
     Rows,
@@ -97,12 +98,14 @@ def _kernel() -> Kernel:
     def equations(u: Any, a: Any, circle: Any, b: Any, base: Any) -> Any:
         c, s = cos(circle[6] * u), sin(circle[6] * u)
         p = [
-            _horner([a[i][k] for i in range(DEGREE + 1)], u)
+            polynomial([a[i][k] for i in range(DEGREE + 1)], u)
             + c * circle[k]
             + s * circle[3 + k]
             for k in range(3)
         ]
-        v = three([_horner([b[i][k] for i in range(DEGREE + 1)], u) for k in range(3)])
+        v = three(
+            [polynomial([b[i][k] for i in range(DEGREE + 1)], u) for k in range(3)]
+        )
         R = multiply(three_rows(base), so3.exp(v))
         entries: list[Any] = [*p, *(x for row in R for x in row)]
         first: list[Any] = jvp(entries, [(u, 1.0)])
@@ -148,10 +151,3 @@ def _vee(m: Rows) -> Vector3:
         0.5 * (m[0][2] - m[2][0]),
         0.5 * (m[1][0] - m[0][1]),
     )
-
-
-def _horner(coefficients: Sequence[Number], u: Number) -> Number:
-    total: Number = coefficients[-1]
-    for coefficient in reversed(coefficients[:-1]):
-        total = total * u + coefficient
-    return total

@@ -200,6 +200,12 @@ class _SampleRows(NamedTuple):
         """Return the lengths of intervals [m], shape (k - c,)."""
         return self.s[self.first + 1] - self.s[self.first]
 
+    @property
+    def intervals_before(self) -> Indices:
+        """Return how many intervals the curves before each have, shape (c,)."""
+        counts = self.sizes - 1
+        return np.cumsum(counts) - counts
+
     def firsts(self, of: Truths) -> Indices:
         """Return the first interval of each curve of those that are chosen, (c,).
 
@@ -208,7 +214,7 @@ class _SampleRows(NamedTuple):
         firsts = self.sizes.copy()
         at = np.flatnonzero(of)[::-1]
         owner = self.curve[at]
-        firsts[owner] = at - (np.cumsum(self.sizes - 1) - (self.sizes - 1))[owner]
+        firsts[owner] = at - self.intervals_before[owner]
         return firsts
 
     def until(self, most: Indices) -> tuple[_SampleRows, Truths]:
@@ -216,10 +222,8 @@ class _SampleRows(NamedTuple):
 
         most: How many of each curve, shape (c,).
         """
-        inner = np.arange(len(self.first)) - np.repeat(
-            np.cumsum(self.sizes - 1) - (self.sizes - 1), self.sizes - 1
-        )
-        kept = inner < most[self.curve]
+        curve = self.curve
+        kept = np.arange(len(self.first)) - self.intervals_before[curve] < most[curve]
         at = np.zeros(len(self.s), np.bool_)
         at[self.first[kept]] = at[self.first[kept] + 1] = True
         count = np.minimum(self.sizes, most + 1)

@@ -136,13 +136,10 @@ class Moves:
             ),
             *(self.limits.key, world.coupled(track)),
         )
-        moves = self._known.get(key)
-        if moves is None:
-            made = yield from self._ptp(step, track)
-            moves = self._kept(key, lambda: tuple(made))
+        moves = yield from self._kept_answer(key, lambda: self._ptp(step, track))
         return list(moves), None
 
-    def _ptp(self, step: PTP, track: Track) -> Asking[list[Move]]:
+    def _ptp(self, step: PTP, track: Track) -> Asking[tuple[Move, ...]]:
         """Return the motions of a step to what stands still."""
         mover = self._slower(self.mover(track, step.frame, step.acceleration), step)
         values = track.at(self.world.time)
@@ -152,14 +149,14 @@ class Moves:
             moves.append(Move(stop_at(mover, values, targets[0]), targets[0]))
         elif step.blend and len(targets) > 1:
             motion = self._blended(step, track, mover, [values.q, *targets])
-            return [Move(motion, targets[-1])]
+            return (Move(motion, targets[-1]),)
         else:
             targets = [np.asarray(values.q), *targets]
         for q0, q1 in pairwise(targets):
             arrays = straight_motion(q0, q1, mover.velocity, mover.acceleration)
             if arrays is not None:
                 moves.append(Move(Motion(**arrays._asdict(), joint_names=()), q1))
-        return moves
+        return tuple(moves)
 
     def _slower(self, mover: Mover, step: JointMotion) -> Mover:
         return mover._replace(velocity=mover.velocity * step.speed)
@@ -254,8 +251,8 @@ class Moves:
             world.surroundings(step.frame, frame, but=track),
             *(self.limits.key, world.coupled(track)),
         )
-        motion = yield from self._answer(
-            key, lambda: self._line(key, step, track, values.q)
+        motion = yield from self._kept_answer(
+            key, lambda: self._found(self._line(key, step, track, values.q))
         )
         return [Move(motion)], None
 
@@ -371,10 +368,7 @@ class Moves:
             *(state.q.tobytes(), state.placements, self._key_of_check()),
             self.limits.key,
         )
-        motion = self._known.get(key)
-        if motion is None:
-            made = yield from self._plan(step, track)
-            motion = self._kept(key, lambda: made)
+        motion = yield from self._kept_answer(key, lambda: self._plan(step, track))
         return [Move(motion)], None
 
     def _plan(self, step: Planned, track: Track) -> Asking[Motion]:
@@ -487,12 +481,20 @@ class Moves:
         # from the same pose would not be the same, and could not be kept.
         q: Array = answer.q
         rough = np.round(q / ROUGHLY) * ROUGHLY + 0.0  # no negative zeros
-        again = yield from self._answer((*key, rough.tobytes()), lambda: ask(rough))
+        again = yield from self._kept_answer(
+            (*key, rough.tobytes()), lambda: self._found(ask(rough))
+        )
         is_same = bool(np.abs(again.q - q).max() < SAME_ANSWER)  # NaN: none is found
         return again.q if is_same else q
 
-    def _answer(self, key: Hashable, ask: Callable[[], AskedAnything]) -> Asking[Any]:
-        """Return what is asked for, which the cell keeps for further runs.
+    def _kept_answer(
+        self, key: Hashable, make: Callable[[], Asking[Made]]
+    ) -> Asking[Made]:
+        """Return what is made by asking, which the cell keeps for further runs.
+
+        Args:
+            key: What decides it.
+            make: Makes it, where it is not known.
 
         Raises:
             Impossible: There is no such motion.
@@ -500,7 +502,7 @@ class Moves:
         """
         made: Any = self._known.get(key)
         if made is None:
-            found = yield from self._found(ask())
+            found = yield from make()
             made = self._kept(key, lambda: found)
         return made
 

@@ -10,6 +10,8 @@ import numpy.typing as npt
 
 from armillary.kernel import Kernel
 from armillary.kernel.kernel import shared_kernel
+from armillary.spatial.ldl import inner
+from armillary.spatial.polynomial import with_derivatives
 from armillary.spatial.vector import Matrix, Number
 from armillary.trace import trace
 
@@ -59,18 +61,9 @@ def between_knots(joints: int) -> Kernel:
     """
 
     def point(from_knot: Matrix, to_knot: Matrix, h: Number, part: Number) -> Matrix:
-        shares: list[list[Number]] = []
-        for order in range(ORDERS):
-            row: list[Number] = []
-            for k in range(BASIS_ROWS):
-                coefficients = [float(x) for x in BASIS[k]]
-                for _ in range(order):
-                    coefficients = [j * x for j, x in enumerate(coefficients)][1:]
-                value: Number = coefficients[-1]
-                for x in reversed(coefficients[:-1]):
-                    value = value * part + x
-                row.append(value)
-            shares.append(row)
+        # q = q_a + H0 (q_b - q_a) + h (H1 m_a + H2 m_b) + h^2 (H3 c_a + H4 c_b), and
+        # its derivatives by s, of which each is one by r over h.
+        shares = [with_derivatives(row, part, ORDERS) for row in BASIS.tolist()]
         over = 1.0 / h
         scales = 1.0, over, over * over
         found: list[list[Number]] = [[], [], []]
@@ -78,11 +71,9 @@ def between_knots(joints: int) -> Kernel:
             zip(*from_knot, strict=True), zip(*to_knot, strict=True), strict=True
         ):
             ends = qb - qa, h * ma, h * mb, h * h * ca, h * h * cb
-            for row, scale, values in zip(shares, scales, found, strict=True):
-                total: Number = 0.0
-                for share, end in zip(row, ends, strict=True):
-                    total = total + share * end
-                values.append(total * scale)
+            rows = zip(*shares, strict=True)
+            for row, scale, values in zip(rows, scales, found, strict=True):
+                values.append(inner(row, ends) * scale)
             found[0][-1] = found[0][-1] + qa
         return found
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from armillary.kernel import Kernel
 from armillary.kernel.kernel import shared_kernel
+from armillary.spatial.polynomial import with_derivatives
 from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace import trace
 from armillary.trajectories.motion_parts import POWERS
@@ -28,8 +29,9 @@ def evaluation(joints: int) -> Kernel:
     """
 
     def evaluate(law: Vector, curve: Matrix, since: Number) -> Any:
-        r = _derivatives(law, since)
-        rows = [_derivatives(list(row), r[0]) for row in zip(*curve, strict=True)]
+        # q(r(t)): the chain rule, with derivatives of r by t and of q by r.
+        r = with_derivatives(law, since, 4)
+        rows = [with_derivatives(row, r[0], 4) for row in zip(*curve, strict=True)]
         square = r[1] * r[1]
         cube, mixed = square * r[1], 3.0 * r[1] * r[2]
         q: list[Number] = []
@@ -52,19 +54,6 @@ def evaluation(joints: int) -> Kernel:
         since=(),
     )
     return shared_kernel(program)
-
-
-def _derivatives(polynomial: Vector, x: Number) -> list[Number]:
-    """Return a polynomial and its first three derivatives at a point (Horner)."""
-    coefficients = list(polynomial)
-    values: list[Number] = []
-    for _ in range(4):
-        value = coefficients[-1]
-        for coefficient in reversed(coefficients[:-1]):
-            value = value * x + coefficient
-        values.append(value)
-        coefficients = [k * c for k, c in enumerate(coefficients)][1:]
-    return values
 
 
 def even_law(lengths: Array) -> Array:

@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, Self
 
 import msgspec
 import numpy as np
@@ -285,26 +285,75 @@ def _way(name: str, points: npt.ArrayLike) -> FrameWay:
 # Pictures
 
 
+class _Sheet(NamedTuple):
+    """The part of the plane that a drawing shows.
+
+    Attributes:
+        left: The least x [m].
+        bottom: The least y [m].
+        right: The greatest x [m].
+        top: The greatest y [m].
+        scale: Units of the drawing for a metre.
+    """
+
+    left: float
+    bottom: float
+    right: float
+    top: float
+    scale: float
+
+    @classmethod
+    def around(cls, box: tuple[float, float, float, float]) -> Self:
+        """Return what shows a box, with a margin."""
+        left, bottom, right, top = box
+        rim = MARGIN * max(right - left, top - bottom, 0.1)
+        left, bottom, right, top = left - rim, bottom - rim, right + rim, top + rim
+        scale = min(WIDTH / (right - left), TALLEST * WIDTH / (top - bottom))
+        return cls(left, bottom, right, top, scale)
+
+    @property
+    def size(self) -> Point:
+        """Return the width and the height of the drawing."""
+        return self.at(self.right, self.bottom)
+
+    @property
+    def step(self) -> float:
+        """Return the distance of lines of the grid [m]."""
+        widest = max(self.right - self.left, self.top - self.bottom)
+        return _round_step(widest / 12.0)
+
+    def at(self, x: float, y: float) -> Point:
+        """Return where a point is in the drawing, whose second axis points down."""
+        return (x - self.left) * self.scale, (self.top - y) * self.scale
+
+    def path(self, points: Sequence[Point]) -> str:
+        """Return points as an attribute of a line."""
+        places = (self.at(*each) for each in points)
+        return " ".join(f"{x:.2f},{y:.2f}" for x, y in places)
+
+
 def _svg(plan: PlanView) -> list[str]:
-    left, bottom, right, top = plan.box
-    rim = MARGIN * max(right - left, top - bottom, 0.1)
-    left, bottom, right, top = left - rim, bottom - rim, right + rim, top + rim
-    scale = min(WIDTH / (right - left), TALLEST * WIDTH / (top - bottom))
-
-    def at(x: float, y: float) -> Point:
-        return (x - left) * scale, (top - y) * scale
-
-    def path(points: Sequence[Point]) -> str:
-        return " ".join(f"{x:.2f},{y:.2f}" for x, y in (at(*each) for each in points))
-
-    width, height = at(right, bottom)
-    lines = [
+    """Return the elements of a drawing, what is painted over others behind these."""
+    sheet = _Sheet.around(plan.box)
+    width, height = sheet.size
+    return [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} '
         f'{height:.0f}" role="img" font-family="sans-serif" font-size="13">',
         f"<title>Plan of {_text(plan.name)}</title>",
         f'<rect width="{width:.2f}" height="{height:.2f}" fill="#fbfcfd"/>',
+        *_svg_grid(sheet),
+        *_svg_outlines(sheet, plan),
+        *_svg_ways(sheet, plan),
+        *_svg_names(sheet, plan),
+        *_svg_scale(sheet),
+        "</svg>",
     ]
-    step = _round_step(max(right - left, top - bottom) / 12.0)
+
+
+def _svg_grid(sheet: _Sheet) -> Iterator[str]:
+    """Yield the lines of the grid, of which those of the axes are darker."""
+    left, bottom, right, top, _ = sheet
+    step = sheet.step
     for low, high, is_x in ((left, right, True), (bottom, top, False)):
         for k in range(int(np.ceil(low / step)), int(np.floor(high / step)) + 1):
             value = k * step
@@ -313,52 +362,70 @@ def _svg(plan: PlanView) -> list[str]:
                 if is_x
                 else [(left, value), (right, value)]
             )
-            (x1, y1), (x2, y2) = (at(*end) for end in ends)
+            (x1, y1), (x2, y2) = (sheet.at(*end) for end in ends)
             colour = "#c4cdd6" if k == 0 else "#e6eaee"
-            lines.append(
+            yield (
                 f'<line x1="{x1:.2f}" y1="{y1:.2f}" x2="{x2:.2f}" y2="{y2:.2f}" '
                 f'stroke="{colour}"/>'
             )
-    middles: dict[str, list[Point]] = {}
+
+
+def _svg_outlines(sheet: _Sheet, plan: PlanView) -> Iterator[str]:
+    """Yield the outlines of links, which have their heights as titles."""
     for each in plan.outlines:
         red, green, blue, _ = each.colour
         fill = "#" + "".join(f"{round(255 * c):02x}" for c in (red, green, blue))
-        lines.append(
-            f'<polygon points="{path(each.corners)}" fill="{fill}" fill-opacity="0.85" '
+        yield (
+            f'<polygon points="{sheet.path(each.corners)}" fill="{fill}" '
+            'fill-opacity="0.85" '
             f'stroke="#39434d" stroke-width="1"><title>{_text(each.manipulator)}/'
             f"{_text(each.link)}, {each.lowest:.3f} to {each.highest:.3f} m high"
             "</title></polygon>"
         )
-        middles.setdefault(each.manipulator, []).append(_middle(each.corners))
-    for a, b in plan.sticks:
-        lines.append(
-            f'<polyline points="{path((a, b))}" stroke="#39434d" stroke-width="4" '
+
+
+def _svg_ways(sheet: _Sheet, plan: PlanView) -> Iterator[str]:
+    """Yield links without shapes as sticks, and ways of frames."""
+    for ends in plan.sticks:
+        yield (
+            f'<polyline points="{sheet.path(ends)}" stroke="#39434d" stroke-width="4" '
             'stroke-linecap="round"/>'
         )
     for way in plan.ways:
-        lines.append(
-            f'<polyline points="{path(way.points)}" fill="none" stroke="#c2352b" '
+        yield (
+            f'<polyline points="{sheet.path(way.points)}" fill="none" '
+            'stroke="#c2352b" '
             f'stroke-width="2"><title>{_text(way.name)}</title></polyline>'
         )
+
+
+def _svg_names(sheet: _Sheet, plan: PlanView) -> Iterator[str]:
+    """Yield the names of manipulators, those that would meet below each other."""
+    middles: dict[str, list[Point]] = {}
+    for each in plan.outlines:
+        middles.setdefault(each.manipulator, []).append(_middle(each.corners))
     labels: list[Point] = []
     for name, points in middles.items():
-        x, y = at(*np.mean(points, axis=0).tolist())
+        x, y = sheet.at(*np.mean(points, axis=0).tolist())
         while any(abs(x - u) < LABEL[0] and abs(y - v) < LABEL[1] for u, v in labels):
             y += LABEL[1]
         labels.append((x, y))
-        lines.append(
+        yield (
             f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle" fill="#1d2630" '
             f'stroke="#fff" stroke-width="3" paint-order="stroke">{_text(name)}</text>'
         )
-    x, y = 14.0, height - 14.0
-    lines += [
-        f'<path d="M{x} {y - 5} v5 h{step * scale:.2f} v-5" fill="none" '
+
+
+def _svg_scale(sheet: _Sheet) -> list[str]:
+    """Return the bar that is as long as a step of the grid, and its length."""
+    x, y = 14.0, sheet.size[1] - 14.0
+    length = sheet.step * sheet.scale
+    return [
+        f'<path d="M{x} {y - 5} v5 h{length:.2f} v-5" fill="none" '
         'stroke="#39434d" stroke-width="1.5"/>',
-        f'<text x="{x + 0.5 * step * scale:.1f}" y="{y - 7:.1f}" '
-        f'text-anchor="middle" fill="#39434d">{step:g} m</text>',
-        "</svg>",
+        f'<text x="{x + 0.5 * length:.1f}" y="{y - 7:.1f}" '
+        f'text-anchor="middle" fill="#39434d">{sheet.step:g} m</text>',
     ]
-    return lines
 
 
 def _text(name: str) -> str:

@@ -18,6 +18,7 @@ from armillary.model.joint import Joint
 from armillary.model.rotation_minimizing_frame import rolling
 from armillary.model.spline import Piece, Spline, largest_distance, spline_through
 from armillary.model.unit import Unit
+from armillary.spatial.polynomial import polynomial
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import (
     Number,
@@ -291,12 +292,12 @@ class _Track(msgspec.Struct, frozen=True, eq=False):
     def place(self, s: Number) -> tuple[Vector3, Vector3]:
         """Return the point at arc length `s` and its derivative by the parameter."""
         middle, *parameter = _chosen(s, self.starts, self.parameters)
-        w = _polynomial(parameter, s - middle)
+        w = polynomial(parameter, s - middle)
         cubic = _chosen(s, self.segment_starts, self.cubics)
         a, b, c, d = (cubic[k : k + 3] for k in (0, 3, 6, 9))
-        point = [_polynomial(row, w) for row in zip(a, b, c, d, strict=True)]
+        point = [polynomial(row, w) for row in zip(a, b, c, d, strict=True)]
         slope = [
-            _polynomial((linear, 2.0 * square, 3.0 * cube), w)
+            polynomial((linear, 2.0 * square, 3.0 * cube), w)
             for linear, square, cube in zip(b, c, d, strict=True)
         ]
         return three(point), three(slope)
@@ -309,7 +310,7 @@ class _Track(msgspec.Struct, frozen=True, eq=False):
         """Return the direction up at arc length `s`, perhaps with a part along x."""
         middle, *_ = _chosen(s, self.starts, self.parameters)
         field = _chosen(s, self.starts, self.fields)
-        return three([_polynomial(field[k::3], s - middle) for k in range(3)])
+        return three([polynomial(field[k::3], s - middle) for k in range(3)])
 
 
 def _chosen(
@@ -329,14 +330,6 @@ def _chosen(
     before = _chosen(s, starts[: half - 1], rows[:half])
     after = _chosen(s, starts[half:], rows[half:])
     return [select(is_before, a, b) for a, b in zip(before, after, strict=True)]
-
-
-def _polynomial(coefficients: Sequence[Number], x: Number) -> Number:
-    """Return c_0 + c_1 x + c_2 x^2 + ..., by Horner's rule."""
-    *rest, total = coefficients
-    for coefficient in reversed(rest):
-        total = total * x + coefficient
-    return total
 
 
 @lru_cache(maxsize=256)
