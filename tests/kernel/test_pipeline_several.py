@@ -144,13 +144,20 @@ def test_what_cannot_run_abreast_is_refused():
     def with_each(each: Each) -> Pipeline:
         return replace(pipeline, stages=(each,), results=("pairs",))
 
-    (totals,), (add,) = (stage.stages for stage in pipeline.stages[:2])
+    regions = [stage for stage in pipeline.stages if isinstance(stage, Each)]
+    (totals,), (add,), (move,) = (each.stages for each in regions)
     with pytest.raises(KernelError, match="are indices of a record"):
         with_each(Each("steps", (totals,), abreast=(*ABREAST, "weight")))
     with pytest.raises(KernelError, match="write entries of"):
         with_each(Each("steps", (add,), abreast=("here",)))
     with pytest.raises(KernelError, match="cannot run abreast"):
         with_each(Each("steps", (totals,), together=True, abreast=ABREAST))
+    halve = program(lambda next: next[0] / 2.0, "total_here", next=(2,))
+    with pytest.raises(KernelError, match="'next', an entry that another record"):
+        with_each(Each("steps", (move, halve), abreast=ABREAST))
+    first = program(lambda pairs: pairs[0][1], "first", pairs=(MOST + 1, 2))
+    with pytest.raises(KernelError, match="all of 'pairs'"):
+        replace(pipeline, stages=(*pipeline.stages, first))
     tables = records(5)
     tables["steps"]["next"] = tables["steps"]["next"][::-1]
     with pytest.raises(KernelError, match="'next' of a record is not one more"):

@@ -49,6 +49,7 @@ from armillary.kernel.stages import (
     Subdivide,
     When,
     While,
+    abreast_in,
     dense_in,
     lane_regions_in,
     programs_in,
@@ -216,6 +217,9 @@ class _Check:
             raise self.fault("two fields have the same name")
         # Ranges lead from a record to those of another table, which must exist.
         self.spans = {one.name: one.of for one in fields if one.kind == "span"}
+        # Columns whose numbers may lie otherwise than one entry behind the other.
+        abreast = (self.fields.get(name) for _, name in abreast_in(pipeline.stages))
+        self.by_entries = {one.of for one in abreast if one}
         others = [one.of for one in fields if one.kind == "record"]
         for table in (*self.spans.values(), *others):
             pipeline.table(table)
@@ -303,6 +307,8 @@ class _Check:
         known: set[str],
         fields: Mapping[str, tuple[int, ...]],
     ) -> None:
+        if not isinstance(stage, Farthest):  # of single numbers
+            self.whole_columns(stage)
         match stage:
             case Program():
                 self.program(stage, known, fields)
@@ -460,6 +466,31 @@ class _Check:
                 raise self.fault(
                     f"records of '{each.table}' that run abreast write entries of "
                     f"{each.abreast}, in programs"
+                )
+
+        # A record sees of such columns what it wrote itself, not what others did.
+        of = {one.name: one.of for one in self.pipeline.table(each.table).fields}
+        every = [*programs_in(each.stages)]
+        written = {(of[x.name], x.name) for one in every for x in one.outputs}
+        for one in every:
+            for port in one.inputs:
+                column = of.get(port.name)
+                others = [k for name, k in written if name == column and k != port.name]
+                if column and others:
+                    raise self.fault(
+                        f"records of '{each.table}' that run abreast read "
+                        f"'{port.name}', an entry that another record writes through "
+                        f"'{others[0]}'; do that in two regions"
+                    )
+
+    def whole_columns(self, stage: Program | Call | Dense) -> None:
+        """Refuse stages on all entries of a column that records abreast lead to."""
+        inputs = [one if isinstance(one, str) else one.name for one in stage.inputs]
+        for name in (*inputs, *(port.name for port in stage.outputs)):
+            if name in self.by_entries and len(self.shapes.get(name, ())) > 1:
+                raise self.fault(
+                    f"a stage reads or writes all of '{name}', of which records that "
+                    "run abreast have entries; read and write it by an index"
                 )
 
     def near(
