@@ -10,7 +10,7 @@ import pytest
 import armillary as arm
 from armillary import Cell, Pose
 from armillary.errors import ModelError, ShapeError, UnknownName
-from armillary.ik.free_joint import free_joint
+from armillary.ik.free_joint import FreeJoint, free_joint
 from armillary.ik.query import query_of
 from armillary.ik.reason import Reason
 from arms import TAU, arm_of_axes, turned_apart
@@ -431,3 +431,25 @@ def test_a_way_goes_on_where_branches_meet_between_its_layers(seed: int) -> None
     way = free.way(query, ik.numeric, q, q[0], most, np.ones(7))
     assert way.success.all()
     assert np.abs(np.diff(way.q[:, 0], axis=0)).max() < 0.3  # 0.9 and more before
+
+
+def test_where_a_jump_is_left_layers_are_at_most_at_twice_as_many_poses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A target far from the one before needs a jump, whatever is searched."""
+    cell = franka()
+    ik, densities = cell.ik("tool"), list[int]()
+    way = FreeJoint.way
+
+    def noted(self: FreeJoint, *args: Any) -> Any:
+        densities.append(args[-1])
+        return way(self, *args)
+
+    monkeypatch.setattr(FreeJoint, "way", noted)
+    q = np.linspace(0.3, 0.4, 40)[:, None] * np.array([1, 1, 1, -3, 1, 4, 1])
+    targets = np.array(cell.fk("tool")(q))
+    targets[20:, :3, 3] += [0.0, -0.35, 0.1]
+    path = ik.path(targets, start=q[0], largest_step=0.05)
+    assert path.jumps.size
+    assert densities[-1] == 2
+    assert sum(densities) <= 5

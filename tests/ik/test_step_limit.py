@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -133,5 +134,39 @@ def test_a_largest_step_needs_near_and_numbers_above_zero() -> None:
             ik(targets, near=near, largest_step=wrong)
     with pytest.raises(ShapeError, match=r"has shape \(3,\); it is a number"):
         ik(targets, near=near, largest_step=[0.1] * 3)
-    with pytest.raises(ShapeError, match="does not fit targets of batch"):
-        ik(targets, near=near, largest_step=np.ones((3, 6)))
+    for step in (0.1, 2.0):  # of one target, also where the nearest answer is within
+        there = example("irb2400").fk("tool0")(near + 0.2)
+        for wrong in (np.full((3, 6), step), np.full((1, 1), step)):
+            with pytest.raises(ShapeError, match="does not fit targets of batch"):
+                ik(there, near=near, largest_step=wrong)
+
+
+def _searches(ik: Any, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list to which each local search adds how many targets it has."""
+    local, calls = ik.numeric.local, list[int]()
+
+    def counted(query: Any) -> Any:
+        calls.append(len(query.targets))
+        return local(query)
+
+    monkeypatch.setattr(ik.numeric, "local", counted)
+    return calls
+
+
+def test_jumps_that_are_clear_take_few_searches(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A loop waits for the answer, so what cannot be found is not searched for long."""
+    cell, near = example("irb2400"), np.full(6, 0.3)
+    ik, target = cell.ik("tool0"), cell.fk("tool0")(near + 0.1)
+    calls = _searches(ik, monkeypatch)
+    assert ik(target, near=near, largest_step=0.09).reason == Reason.JUMP
+    assert 0 < len(calls) <= 3  # answers stand alone
+    cell = _iiwa()
+    ik, near = cell.ik("tool"), np.linspace(0.3, 0.9, 7)
+    target = cell.fk("tool")(near + 0.1)
+    calls = _searches(ik, monkeypatch)
+    assert ik(target, near=near, largest_step=0.01).reason == Reason.JUMP
+    assert len(calls) <= 1  # the corners of the box are nearer than any answer
+    assert ik(target, near=near, largest_step=0.05).reason == Reason.JUMP
+    assert len(calls) > 10

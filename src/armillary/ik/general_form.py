@@ -221,8 +221,8 @@ class GeneralForm:
         rows = np.full((MOST, n + BEHIND_Q), np.nan)
         rows[:, n + 2] = OUT_OF_REACH
         rows[: len(answer)] = answer
-        arrays = rows[:, :n], rows[:, n : n + 2], rows[:, n + 2]
-        return Answers.of_branches(arrays, self._problem, self.branches)
+        parts = rows[:, :n], rows[:, n : n + 2], rows[:, n + 2], COMPLETE
+        return Answers.of_branches(parts, self._problem, self.branches)
 
     def _answers_to_one(self, target: Array, near: Array) -> tuple[Array, bool] | None:
         """Return rows of `checked_program`, and whether there may be others.

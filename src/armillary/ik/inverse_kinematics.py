@@ -376,7 +376,8 @@ class InverseKinematics:
         ):
             found = self._answered(targets, near, explain=explain)
             if found is not None and (
-                most is None or (np.abs(found.q - near) <= most).all()
+                most is None
+                or (most.ndim <= 1 and (np.abs(found.q - near) <= most).all())
             ):
                 return found
         query = query_of(

@@ -52,7 +52,7 @@ TRACKING = SearchOptions(steps=40, stale_from=16, starts=4)
 NARROWEST = 2  # targets to either side that a mean is taken of
 ROUNDS = 8
 FREE_ROUNDS = 3
-DENSITIES = 1, 2, 4  # of poses with all branches: the way between jumps may be narrow
+DENSITIES = 1, 2  # of poses with all branches: the way between jumps may be narrow
 ENOUGH = 0.98  # a round that leaves more than this part of the squares of steps ends
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final
 
 import numpy as np
@@ -69,6 +69,7 @@ Reasons = npt.NDArray[np.int8]
 AT_ONCE = 4096  # targets that are tried at all other arm angles
 BEHIND_Q = 3  # numbers behind q in an answer of the best branch
 
+SINGLE: Final = 2  # dimensions of the branches of one target
 MOST_TOLERANCES = 64
 
 MOST_CHANGE = 1e4
@@ -291,12 +292,9 @@ class RecognisedForm:
         q, squares, numbers, outside, singular = self._every(target, self._usual)
         if outside.item():
             return None
-        arrays = q, squares, numbers
-
-        def doubt() -> Reasons:
-            return self._doubts(*(x[np.newaxis] for x in (q, numbers, singular)))
-
-        return Answers.of_branches(arrays, self._problem, self.branches, doubt)
+        doubt = partial(self._doubts, q, numbers, singular)
+        found = q, squares, numbers, doubt
+        return Answers.of_branches(found, self._problem, self.branches)
 
     @cached_property
     def _usual(self) -> Array:
@@ -372,10 +370,17 @@ class RecognisedForm:
         """Return why branches may not be all answers, numbers of `Doubt`, (count,).
 
         Args:
-            q: The branches, NaN where one does not exist, shape (count, b, n).
-            reason: Of each, (count, b).
-            singular: How many stand for infinitely many answers, (count,).
+            q: The branches, NaN where one does not exist, shape (count, b, n), or of a
+                single target (b, n).
+            reason: Of each, (count, b) or (b,).
+            singular: How many stand for infinitely many answers, (count,) or ().
         """
+        if q.ndim == SINGLE:
+            q, reason, singular = (
+                q[np.newaxis],
+                reason[np.newaxis],
+                singular[np.newaxis],
+            )
         usual, closed = self._usual_doubt, self._arm.closed
         # The formula is that of an arm a little different: where that is singular to
         # its accuracy, answers of this arm may be far from those of the formula.

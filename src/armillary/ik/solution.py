@@ -155,22 +155,21 @@ class Answers:
     @classmethod
     def of_branches(
         cls,
-        arrays: tuple[Array, Array, Array],
+        found: tuple[Array, Array, Array, Doubts],
         problem: IKProblem,
         branches: tuple[tuple[str, ...], ...],
-        doubt: Doubts = COMPLETE,
     ) -> Self:
         """Return the branches of one target, of which only q is looked at now.
 
         Args:
-            arrays: q (b, n), squares of what remains (b, 2), numbers of `Reason` (b,).
+            found: q (b, n), squares of what remains (b, 2), numbers of `Reason` (b,),
+                and why there may be others, a number of `Doubt`, or how it is made.
             problem: What they are for.
             branches: What they are called.
-            doubt: Why there may be others, a number of `Doubt`, or how it is made.
         """
         answers = cls.__new__(cls)
-        answers._branches, answers._problem = (*arrays, doubt), problem
-        answers.q = arrays[0]
+        answers._branches, answers._problem = found, problem
+        answers.q = found[0]
         answers.q.setflags(write=False)
         answers.branches = branches
         return answers

@@ -34,6 +34,14 @@ TURNS: Final = (
 way there the search begins beyond that.
 """
 
+FARTHEST: Final = 2.0
+"""Nothing is searched where the nearest answer is as many times as far as the corners
+of the allowed steps. Of an answer that is surely the nearest, 1 would be enough.
+"""
+
+ALONE: Final = 2
+"""Turns where nothing is free: answers stand alone, and others lead to the same."""
+
 
 def allowed_steps(largest_step: Any, near: Any, n: int) -> Array:
     """Return the largest step of joints, shape () or (..., n) [m or rad].
@@ -100,14 +108,18 @@ def _search(
     rows: npt.NDArray[np.int64],
 ) -> None:
     """Write over jumps to some targets answers within the steps, as far as found."""
+    apart = ((found.q[rows, 0] - near[rows]) ** 2).sum(axis=1)
+    rows = rows[apart <= FARTHEST**2 * (most[rows] ** 2).sum(axis=1)]
     q = found.q[rows, 0].copy()
-    for part, beyond in TURNS:
-        steps = part * most[rows]
-        inside = np.clip(q, near[rows] - steps, near[rows] + steps)
-        local = numeric.local(query.at(rows, near=inside + beyond * (inside - q)))
-        q = np.where(local.success, local.q[:, 0], inside)
-        good = local.success[:, 0] & (np.abs(q - near[rows]) <= most[rows]).all(axis=1)
-        found.take(rows[good], local, good)
-        rows, q = rows[~good], q[~good]
+    for part, beyond in TURNS if numeric.problem.is_redundant else TURNS[:ALONE]:
         if not rows.size or query.is_late:
             break
+        there, steps = near[rows], most[rows]
+        inside = np.clip(q, there - part * steps, there + part * steps)
+        local = numeric.local(query.at(rows, near=inside + beyond * (inside - q)))
+        solved = local.success
+        q = np.where(solved, local.q[:, 0], inside)
+        good = solved[:, 0] & (np.abs(q - there) <= steps).all(axis=1)
+        if good.any():
+            found.take(rows[good], local, good)
+            rows, q = rows[~good], q[~good]
