@@ -152,7 +152,7 @@ Ends = Callable[[Array], Arrivals]
 """With which values motions may end, by their durations (k,)."""
 
 
-class _Found(NamedTuple):
+class _MeetingFound(NamedTuple):
     """A motion that keeps limits.
 
     Attributes:
@@ -179,7 +179,7 @@ def quickest(mover: Mover, values: JointValues, arrivals: Ends) -> Motion:
     """
     why: dict[int, float] = {}
 
-    def first_of(durations: Array) -> _Found | None:
+    def first_of(durations: Array) -> _MeetingFound | None:
         """Return the first that keeps limits at samples."""
         ends, reasons = arrivals(durations)
         q, qd, qdd = _quintics(values, ends, durations)
@@ -196,7 +196,7 @@ def quickest(mover: Mover, values: JointValues, arrivals: Ends) -> Motion:
         k = int(good[0])
         before = float(durations[k - 1]) if k else 0.5 * float(durations[0])
         end = JointValues(*(part[k] for part in ends))
-        return _Found(before, float(durations[k]), end)
+        return _MeetingFound(before, float(durations[k]), end)
 
     for first in range(0, len(DURATIONS), AT_ONCE):
         found = first_of(DURATIONS[first : first + AT_ONCE])
