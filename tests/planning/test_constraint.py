@@ -14,7 +14,7 @@ import armillary as arm
 from armillary.errors import ModelError, ShapeError, UnknownName
 from armillary.ik.search_step import step_program
 from armillary.kernel import compiler
-from armillary.planning import surface_search
+from armillary.planning import proven_search
 from armillary.planning.constraint import Manifold
 from armillary.planning.graph import merged
 from armillary.planning.motions import MotionTests
@@ -540,7 +540,7 @@ def test_a_search_of_a_batch_waits_for_no_other(monkeypatch: pytest.MonkeyPatch)
     small = among_balls().planner(planner().check, nodes=200)
     alone = [small(*ends, **asked) for ends in pairwise(Q)]
     # In slices in which nothing is found each search begins anew, with more time.
-    monkeypatch.setattr("armillary.planning.surface_search.FIRST_SLICE", 1000)
+    monkeypatch.setattr("armillary.planning.proven_search.FIRST_SLICE", 1000)
     batch = small.batch(Q[:-1], Q[1:], **asked)
     assert [plan.q.tobytes() for plan in batch] == [x.q.tobytes() for x in alone]
     assert {plan.reason for plan in batch} > {arm.PlanReason.FOUND}
@@ -583,7 +583,7 @@ def half(way: Array, motions: MotionTests) -> Array:
 def test_ways_within_constraints_are_made_shorter(
     left_out: Any, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(surface_search, "merged", left_out)
+    monkeypatch.setattr(proven_search, "merged", left_out)
     constraint, error, most = CASES["plane"]
     Q = ends_on(manifold(constraint), 5)
     found = gain = 0
@@ -603,7 +603,7 @@ def test_ways_within_constraints_are_made_shorter(
         if not first:
             continue
         # So that there are as many rounds on slow machines.
-        monkeypatch.setattr(surface_search, "time", Clock())
+        monkeypatch.setattr(proven_search, "time", Clock())
         pieces.clear()
         plan = planner()(*ends, constraints=[constraint], timeout=None, improve=30.0)
         assert plan.proven and plan.length <= first.length

@@ -13,7 +13,7 @@ import pytest
 import armillary as arm
 from armillary.planning.loop import Problem
 from armillary.planning.planner import STEP
-from armillary.planning.surface_search import SurfaceSearch
+from armillary.planning.proven_search import ProvenSearch
 from ball_arm import dense, free_positions
 
 
@@ -85,15 +85,15 @@ def test_roadmaps_of_loops_are_proven():
 
 def test_ways_of_loops_are_made_shorter(monkeypatch: pytest.MonkeyPatch):
     planner = delta_above_a_box()
-    check, improved = planner.check, SurfaceSearch._improved
+    check, improved = planner.check, ProvenSearch._improved
 
-    def later(self: SurfaceSearch, *given: Any) -> Any:
+    def later(self: ProvenSearch, *given: Any) -> Any:
         # The time begins once there is a way, however long that takes.
         until = time.monotonic_ns() + self.query.improve - began
         self.query = self.query._replace(improve=until)
         return improved(self, *given)
 
-    monkeypatch.setattr(SurfaceSearch, "_improved", later)
+    monkeypatch.setattr(ProvenSearch, "_improved", later)
     for more in (0.3, 2.0, 10.0):  # as much as a slow machine needs
         searched = 0
         for start, goal in pairwise(free_positions(check, 6)):

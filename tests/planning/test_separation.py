@@ -12,7 +12,7 @@ from scipy import ndimage
 import armillary as arm
 from armillary.planning.region import region_of
 from armillary.planning.separation import separating_pairs
-from armillary.shapes import Box
+from armillary.shapes import Box, HalfSpace, Sphere
 from ball_arm import BALL, LENGTHS, among_balls, cell_of, centres, dense, free_positions
 
 Array = np.ndarray
@@ -133,12 +133,18 @@ def test_calls_and_batches_say_the_same():
     assert arm.PlanReason.SEPARATED in {plan.reason for plan in batch}
 
 
-def pinned(last: arm.Limits) -> arm.Planner:
-    """Return an arm of four joints whose last link cannot pass a pin of the third."""
+def pinned(last: arm.Limits, *more: arm.Link, fixed: tuple = ()) -> arm.Planner:
+    """Return an arm of four joints whose last link cannot pass a pin of the third.
+
+    Args:
+        last: The limits of the last joint.
+        more: Links that the last one carries; all pairs with the base are tested.
+        fixed: Shapes of the base.
+    """
     bar = Box(size=(0.2, 0.04, 0.04), pose=arm.Pose.translation(0.1, 0.0, 0.0))
     c, s = np.cos(1.0), np.sin(1.0)
     pin = Box(size=(0.04, 0.04, 0.3), pose=arm.Pose.translation(0.15 * c, 0.15 * s, 0))
-    links = [arm.Link(name="base")]
+    links = [arm.Link(name="base", collisions=fixed)]
     for k in range(4):
         # The pin is fixed to the link before the bar.
         shapes = {2: [pin], 3: [bar]}.get(k, [])
@@ -154,8 +160,12 @@ def pinned(last: arm.Limits) -> arm.Planner:
                 collisions=shapes,
             )
         )
+    links += more
     cell = arm.Cell(manipulators=[arm.Manipulator(name="robot", links=links)])
-    cell = cell.replace(rules=cell.rules.include("robot/link2", "robot/link3"))
+    rules = cell.rules.include("robot/link2", "robot/link3")
+    for each in more:
+        rules = rules.include("robot/base", f"robot/{each.name}")
+    cell = cell.replace(rules=rules)
     return cell.planner(cell.collision())
 
 
@@ -176,6 +186,25 @@ def test_one_joint_of_many_separates_them():
             }
 
 
+@pytest.mark.parametrize("count", [2, 4])
+def test_pairs_of_which_nothing_is_known_prove_nothing(count: int):
+    # A half space has no end, so that nothing bounds how fast the palm turns it.
+    under = HalfSpace(pose=arm.Pose.translation(0.0, 0.0, -10.0))
+    palm = arm.Link(name="palm", parent="link3", collisions=[under])
+    limits = arm.Limits(lower=-2.8, upper=2.8)
+    planned = pinned(limits, palm, fixed=(Sphere(radius=0.05),))
+    names = planned.check.cell.joint_names
+    pairs = [{*pair} for pair in planned.check.pairs]
+    rates = planned.check.approach_rates(*planned.check.cell.limits)
+    assert np.isinf(rates[pairs.index({"robot/base", "robot/palm"})]).all()
+    assert not np.isnan(rates).any()
+    start, goal = np.full((2, 4), 0.3)
+    start[3], goal[3], goal[2] = -0.5, 2.0, -0.4
+    fixed = [] if count == len(names) else names[: len(names) - count]
+    plan = planned(start, goal, fixed=fixed, timeout=30.0)
+    assert plan.reason is arm.PlanReason.SEPARATED
+
+
 def test_of_joints_without_limits_nothing_is_said():
     planned = pinned(arm.Limits())
     start, goal = np.zeros(4), np.array([1.0, -1.0, 0.5, 2.0])
@@ -194,3 +223,16 @@ def test_problems_without_a_way_leave_the_others_their_time():
     plans = planned.batch(starts, goals, timeout=60.0, threads=1)
     found = [plan.reason for plan in plans]
     assert found == [arm.PlanReason.SEPARATED] * 4 + [arm.PlanReason.FOUND] * 36
+
+
+@pytest.mark.parametrize("soon", [10_000 * 2**k for k in range(8)])
+def test_ways_that_a_batch_finds_late_are_those_of_calls(monkeypatch, soon: int):
+    monkeypatch.setattr("armillary.planning.planner.TIME_BEFORE_PROOF", soon)
+    planned = among()
+    every = list(problems(planned, [], 24))
+    alone = [planned(*pair) for pair in every]
+    assert all(alone)
+    batch = planned.batch(*map(np.stack, zip(*every, strict=True)), threads=1)
+    assert all(
+        np.array_equal(one.q, plan.q) for one, plan in zip(alone, batch, strict=True)
+    )

@@ -32,7 +32,7 @@ from armillary.kernel.pipeline_records import PipelineRecords
 from armillary.kernel.sloped import jax_sloped, torch_sloped
 from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.placement import base_names
-from armillary.kinematics.speed_bounds import speeds_are_known
+from armillary.kinematics.speed_bounds import speeds_are_known, zero_product
 from armillary.kinematics.state import State, bound_state, home
 from armillary.model.fields import kept, kept_few
 from armillary.model.link_pairs import Pairs
@@ -383,8 +383,7 @@ class CollisionCheck:
         """
         speeds = self._placed.speeds(lower, upper)
         _, rates = self.tables.levers(speeds, self.placed)
-        # An infinite rate of a coordinate that does not move a pair counts nothing.
-        parts = [np.where(rates > 0.0, rates, 0.0) * each for each in speeds.joints.T]
+        parts = [zero_product(rates, each) for each in speeds.joints.T]
         whole = np.zeros((len(self.pairs), len(parts)))
         whole[self.tables.moving] = np.stack([each.sum(axis=1) for each in parts], 1)
         return whole

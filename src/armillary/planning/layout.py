@@ -84,6 +84,7 @@ CALL: Final = Struct.of(
     status=(I64, 1),
     count=(I64, 1),  # way points
     goal=(I64, 1),  # which goal is reached
+    is_late=(I64, 1),  # whether the deadline was over when the way was as it is
     edges=(I64, 1),  # edges that were tested
     checks=(I64, 1),  # joint positions that were
     proofs=(I64, 1),  # motions that were to be proven

@@ -209,6 +209,8 @@ class Found(NamedTuple):
         status: How it ended; see `layout`.
         q: Way points [m or rad], shape (k, n).
         goal: Which goal it leads to.
+        is_late: Whether a way was found and the deadline was over then, so that it may
+            be longer than without one.
         length: The weighted length.
         counts: Edges, joint positions, motions to be proven, samples and nodes.
     """
@@ -216,8 +218,15 @@ class Found(NamedTuple):
     status: int
     q: Array
     goal: int
+    is_late: bool
     length: float
     counts: tuple[int, ...]
+
+    @classmethod
+    def of(cls, row: Sequence[int], q: Array, length: float) -> Self:
+        """Return what the words of `layout.CALL` say from `status` on to `nodes`."""
+        status, _, goal, is_late, *counts = row
+        return cls(status, q, goal, bool(is_late), length, tuple(counts))
 
 
 class LoopKind(NamedTuple):
@@ -456,9 +465,9 @@ class _LoopMemory:
         for k, word in enumerate(given):
             call[k] = word
         self._run(loop, deadline, improve)
-        status, points, goal, *counts = call[RESULTS : CALL_WORDS - 1].tolist()
+        row = call[RESULTS : CALL_WORDS - 1].tolist()
         (length,) = call[CALL_WORDS - 1 :].cast("B").cast("d")
-        return Found(status, self.path[:points].copy(), goal, length, tuple(counts))
+        return Found.of(row, self.path[: row[1]].copy(), length)
 
     def _run(self, loop: NativeLoop, deadline: int, improve: int) -> None:
         """Run the loop; what takes long may be interrupted.
@@ -536,10 +545,9 @@ class _LoopMemory:
                 rows.view(np.float64)[:, -1].tolist(),
                 strict=True,
             ):
-                status, points, goal, *counts = row
-                q = self.path[used : used + points].copy()
-                used += points
-                found.append(Found(status, q, goal, length, tuple(counts)))
+                q = self.path[used : used + row[1]].copy()
+                used += row[1]
+                found.append(Found.of(row, q, length))
         return found
 
     @classmethod

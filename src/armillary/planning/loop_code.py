@@ -175,7 +175,7 @@ class LoopCode(PartOfLoop):
         """Solve one problem."""
         f = function("plan")
         c = f["c"]
-        for field in ("sure", "tight", "exact", *COUNTS):
+        for field in ("sure", "tight", "exact", "is_late", *COUNTS):
             CALL.store(0, c, field)
         CALL.store(0.0, c, "length")
         with f.when(call(f, "late", I1)):
@@ -207,6 +207,8 @@ class LoopCode(PartOfLoop):
             CALL.store(call(f, "late", I1).select(late, full), c, "status")
             f.ret()
         CALL.store(FOUND, c, "status")
+        yes, no = (f.constant(I64, x) for x in (1, 0))
+        CALL.store(call(f, "late", I1).select(yes, no), c, "is_late")
         path = CALL.load(c, "path")
         CALL.store(call(f, "length_of", F64, path, count), c, "length")
         f.ret()

@@ -34,12 +34,12 @@ from armillary.planning.graph import Answer, Graph, GraphQuery
 from armillary.planning.loop import NativeLoop
 from armillary.planning.motions import MotionTests, loops_are_proven
 from armillary.planning.plan import Plan, PlanReason
-from armillary.planning.region import Region
-from armillary.planning.surface_search import (
+from armillary.planning.proven_search import (
+    ProvenSearch,
     Searched,
-    SurfaceSearch,
     search_all,
 )
+from armillary.planning.region import Region
 
 __all__ = ["PlannedCell", "planned_cell", "seconds_of"]
 
@@ -371,7 +371,7 @@ class PlannedCell:
         )
         plans = self._admitted(queries, goals, motions)
         searches = {
-            k: SurfaceSearch(
+            k: ProvenSearch(
                 loops[k].along(manifold.columns) if manifold.parts else loops[k],
                 each.query,
             )

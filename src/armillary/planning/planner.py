@@ -454,8 +454,8 @@ class Planner:
         """Return what the loop finds, or that it is proven that there is no way.
 
         Where few joints move, a short search comes before that proof; else there mostly
-        is a way, and half of the time is for the first search. All of the search comes
-        behind the proof.
+        is a way, and up to a quarter of the time is for the first search. All of the
+        search comes behind the proof, for which half of the time is left at least.
         """
         check, space = self.check, loop.ground.space
         count = np.count_nonzero(space.lower < space.upper)
@@ -464,23 +464,23 @@ class Planner:
         now, deadline = time.monotonic_ns(), problem.deadline
         soon = now + TIME_BEFORE_PROOF
         if count > MOST_JOINTS:
-            soon = now + (
-                min(MOST_TIME_BEFORE_PROOF, (deadline - now) // 2)
-                if deadline
-                else MOST_TIME_BEFORE_PROOF
-            )
+            soon = now + MOST_TIME_BEFORE_PROOF
+            if deadline:
+                soon = min(soon, now + (deadline - now) // 4)
         is_short = 0 < deadline <= soon
         # A way that is found late may be less short than without this deadline.
         part = problem if is_short else problem._replace(deadline=soon, improve=0)
         found = loop.solve(part)
-        is_late = time.monotonic_ns() >= soon
         if found.status in ENDED or is_short:
-            is_same = is_short or not (is_late or problem.improve)
-            return found if is_same else loop.solve(problem)
+            if is_short or not (found.is_late or problem.improve):
+                return found
+            again = loop.solve(problem)
+            return again if again.status in ENDED else found
         limits, ends = (space.lower, space.upper), (problem.start, problem.goals)
         least, most = self._planned.limits
         is_limited = np.isfinite(least) & np.isfinite(most)
-        pairs = separating_pairs(check, limits, is_limited, *ends, deadline)
+        until = max(soon, now + (deadline - now) // 2) if deadline else 0
+        pairs = separating_pairs(check, limits, is_limited, *ends, until)
         if pairs is None:
             return loop.solve(problem)
         between = self._between(problem.start, problem.goals[0])
@@ -494,10 +494,14 @@ class Planner:
         """Return the same for many problems, on several threads.
 
         All are searched for a short time first, so that those without a way leave time
-        to the others; these share what is left then.
+        to the others; these, and those that end late, share what is left then.
         """
         first = solve_all(items, threads, TIME_BEFORE_PROOF)
-        left = [k for k, each in enumerate(first) if each.status not in ENDED]
+        left = [
+            k
+            for k, each in enumerate(first)
+            if each.is_late or each.status not in ENDED
+        ]
         found: list[Found | Plan] = list(first)
         begun = itertools.count()
 
@@ -511,7 +515,11 @@ class Planner:
                     if rest <= 0:
                         return
                     problem = problem._replace(deadline=now + rest // waiting)
-                found[k] = self._solved(loop, problem, is_pose=is_pose)
+                again = self._solved(loop, problem, is_pose=is_pose)
+                # A way that was found late is kept where it is not found in time now.
+                is_known = isinstance(again, Plan) or again.status in ENDED
+                if is_known or not first[k].is_late:
+                    found[k] = again
 
         share(len(left), threads, work, len(left))
         return found

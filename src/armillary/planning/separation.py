@@ -93,26 +93,29 @@ def separating_pairs(
         Columns of `check.distances`.
     """
     rates = check.approach_rates(*limits)
-    for group in _groups(rates > 0.0, limits[0] < limits[1], is_limited):
+    for group in _groups(rates, limits[0] < limits[1], is_limited):
         if _are_separated(check, limits, rates, group, start, goals, deadline):
             return group.pairs
     return None
 
 
 def _groups(
-    depends: Truths, moving: Truths, is_limited: Truths
+    rates: Array, moving: Truths, is_limited: Truths
 ) -> Iterator[_DecidingJoints]:
     """Yield the groups of joints that are looked at, the smaller first.
 
-    depends: On which joints the distance of each pair depends, shape (k, n).
+    rates: How fast pairs approach each other at most, shape (k, n). Those of which that
+        is not known prove nothing.
     """
-    depends = depends & moving
-    if moving.sum() <= MOST_JOINTS:
-        if depends.any() and is_limited[moving].all():
-            yield _DecidingJoints(np.flatnonzero(moving), np.arange(len(depends)))
-        return
+    rates = np.where(moving, rates, 0.0)
+    depends = rates != 0.0
     counts = depends.sum(axis=1)
-    is_part = (counts > 0) & (counts <= MOST_JOINTS)
+    is_part = (counts > 0) & np.isfinite(rates).all(axis=1)
+    if moving.sum() <= MOST_JOINTS:
+        if is_part.any() and is_limited[moving].all():
+            yield _DecidingJoints(np.flatnonzero(moving), np.flatnonzero(is_part))
+        return
+    is_part &= counts <= MOST_JOINTS
     is_part &= ~(depends & ~is_limited).any(axis=1)
     few = np.unique(depends[is_part], axis=0)
     for joints in few[np.argsort(few.sum(axis=1), kind="stable")]:

@@ -30,7 +30,7 @@ from armillary.planning.layout import FOUND
 from armillary.planning.loop import Found, NativeLoop, Problem
 from armillary.planning.motions import MotionTests, Way
 
-__all__ = ["Searched", "SurfaceSearch", "search_all"]
+__all__ = ["ProvenSearch", "Searched", "search_all"]
 
 Array = npt.NDArray[np.float64]
 
@@ -111,7 +111,7 @@ _Asks: TypeAlias = _Searches | _Proof
 
 
 @final
-class SurfaceSearch:
+class ProvenSearch:
     """A search for a proven way along constraints, or of closed loops.
 
     Attributes:
@@ -297,7 +297,7 @@ def _joined(points: Array, proven: _Proven, way: _FreeWay) -> _FreeWay | None:
 
 
 def search_all(
-    searches: Mapping[int, SurfaceSearch], motions: MotionTests, threads: int = 1
+    searches: Mapping[int, ProvenSearch], motions: MotionTests, threads: int = 1
 ) -> dict[int, Searched]:
     """Return what searches find; many take their steps together.
 
@@ -347,7 +347,7 @@ class _NativeSearches:
 
     def __init__(
         self,
-        searches: Mapping[int, SurfaceSearch],
+        searches: Mapping[int, ProvenSearch],
         motions: MotionTests,
         threads: int,
     ) -> None:
