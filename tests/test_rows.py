@@ -67,7 +67,7 @@ WITHOUT_ROWS: Mapping[str, str] = {
     "differential_ik.": "for_purpose gain limited of_one_twist purpose state then",
     "collision.": """
         jax kernel torch
-        approach_rates contacts distances_of edge_columns edge_proof_columns is_exact
+        approach_rates contacts edge_columns edge_proof_columns is_exact
         margin may_be_free meshes motion_columns obstacles placed rules state tables
         with_obstacles
     """,
