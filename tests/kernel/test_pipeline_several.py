@@ -126,18 +126,6 @@ def test_rows_with_numbers_too_large_for_a_formula_are_computed_again():
     assert totals[1, :10] == pytest.approx(expected[1, :10], rel=1e-13, abs=1e-13)
 
 
-def test_columns_of_records_that_run_abreast_are_not_read_or_written_whole():
-    pipeline = walk()
-    reads = program(lambda pairs: pairs[3][1], "one", pairs=(MOST + 1, 2))
-    writes = program(lambda factors: [factors] * (MOST + 1), "pairs", factors=(2,))
-    behind, before = (*pipeline.stages, reads), (writes, *pipeline.stages)
-    for stages, result in ((behind, "one"), (before, "pairs")):
-        changed = replace(pipeline, stages=stages, results=(result,))
-        for lanes in (1, None):
-            with pytest.raises(KernelError, match=r"have entries of \['pairs'\]"):
-                compile_pipeline(changed, lanes=lanes)(records(9))
-
-
 def test_what_cannot_run_abreast_is_refused():
     pipeline = walk()
 

@@ -154,8 +154,7 @@ class _PipelineCode:
         self.addressed = with_addresses(pipeline)
         # With one lane for rows, records may be in lanes.
         is_row = real.lanes == 1 and name == "block"
-        together = entries_together(pipeline)
-        self.rooms = together if is_row else {}
+        self.rooms = entries_together(pipeline) if is_row else {}
         self.columns = self.memories(pipeline.columns)
         # What stages of linear algebra work in, one after the other.
         shape_of = pipeline.shape_of

@@ -72,11 +72,6 @@ def written_elsewhere(pipeline: Pipeline, stages: Sequence[Stage]) -> list[str]:
     return [n for n in columns if n in inputs or everywhere[n] > here[n]]
 
 
-def named_in(stages: Sequence[Stage]) -> set[str]:
-    """Return the columns and fields that stages read or write by their names."""
-    return {*_reads(stages), *_writers(stages)}
-
-
 def read_by_programs(stages: Sequence[Stage]) -> set[str]:
     """Return the columns and fields that programs in stages read."""
     return {port.name for one in programs_in(stages) for port in one.inputs}

@@ -13,13 +13,11 @@ from typing import Final
 
 import msgspec
 
-from armillary.errors import KernelError
 from armillary.kernel.builder import FunctionBuilder, Value
 from armillary.kernel.emit import emit_values
 from armillary.kernel.machine_type import I64, Type
 from armillary.kernel.memory import Struct
 from armillary.kernel.pipeline import Pipeline
-from armillary.kernel.pipeline_columns import named_in
 from armillary.kernel.stages import Each, abreast_in
 from armillary.kernel.tables import Field, Table
 from armillary.trace import Port, Program
@@ -37,21 +35,9 @@ RECORDS: Final = 8
 
 
 def entries_together(pipeline: Pipeline) -> dict[str, int]:
-    """Return the columns whose numbers lie together, with room for how many entries.
-
-    Raises:
-        KernelError: A stage reads or writes such a column whole.
-    """
-    names = {
-        pipeline.table(table).by_name[name].of
-        for table, name in abreast_in(pipeline.stages)
-    }
-    whole = sorted(names & named_in(pipeline.stages))
-    if whole:
-        raise KernelError(
-            f"Records of the pipeline '{pipeline.name}' that run abreast have entries "
-            f"of {whole}; stages read and write these by indices, not whole."
-        )
+    """Return the columns whose numbers lie together, with room for how many entries."""
+    fields = {one.name: one for table in pipeline.tables for one in table.fields}
+    names = {fields[name].of for _, name in abreast_in(pipeline.stages)}
     # Vectors of the last records reach beyond these.
     return {
         name: -(-pipeline.columns[name][0] // RECORDS) * RECORDS + RECORDS
