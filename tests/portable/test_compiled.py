@@ -81,7 +81,7 @@ def test_what_can_be_asked_agrees_to_the_last_bit_on_this_machine(
     assert len(made.functions) == len(ask)
     assert {path.name for path in made.path.iterdir()} == set(made.sizes)
     errors = errors_of(ran(made.path, "irb2400"))
-    assert len(errors) == 2 * (len(ask) + 3)  # the solver has four results
+    assert len(errors) == 2 * (len(ask) + 4)  # the solver has five results
     assert max(errors) == 0.0
 
 
@@ -284,7 +284,8 @@ def test_a_controller_with_limits_of_torques_is_compiled(
     X = cell.fk("tool0")(q + 0.1)
     wanted = step(q, qd, X)
     numbers = step.kernel(q, qd, X, np.zeros(6))
-    np.testing.assert_array_equal(numbers, wanted.numbers)
+    # Rounding: here masses are part of one program, there another kernel's.
+    np.testing.assert_allclose(numbers, wanted.numbers, rtol=1e-9, atol=1e-12)
     assert (wanted.reason == arm.RateReason.LIMITS).any()
     cell.compile_to(tmp_path, ask={"step": step}, name="lab")
     assert max(errors_of(ran(tmp_path, "lab"))) == 0.0
@@ -449,7 +450,7 @@ def test_windows_runs_and_agrees_to_the_last_bit(
     (folder / "lab.lib").rename(folder / "liblab.a")  # what `ran` links
     printed = ran(folder, "lab", str(MINGW), runner=str(WINE), ending=".exe")
     errors = errors_of(printed)
-    assert len(errors) == 2 * (len(ask) + 3)
+    assert len(errors) == 2 * (len(ask) + 4)
     assert max(errors) == 0.0
 
 
