@@ -454,7 +454,8 @@ class _Check:
 
     def several_records(self, each: Each) -> None:
         """Refuse regions whose records cannot run in any order."""
-        kinds = {one.name: one.kind for one in self.pipeline.table(each.table).fields}
+        fields = self.pipeline.table(each.table).fields
+        kinds = {one.name: one.kind for one in fields}
         if any(kinds.get(name) != "index" for name in each.abreast):
             raise self.fault(f"not all of {each.abreast} are indices of a record")
         if each.within or each.active or each.together or each.near:
@@ -469,7 +470,7 @@ class _Check:
                 )
 
         # A record sees of such columns what it wrote itself, not what others did.
-        of = {one.name: one.of for one in self.pipeline.table(each.table).fields}
+        of = {one.name: one.of for one in fields}
         every = [*programs_in(each.stages)]
         written = {(of[x.name], x.name) for one in every for x in one.outputs}
         for one in every:

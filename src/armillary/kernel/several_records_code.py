@@ -36,8 +36,8 @@ RECORDS: Final = 8
 
 def entries_together(pipeline: Pipeline) -> dict[str, int]:
     """Return the columns whose numbers lie together, with room for how many entries."""
-    fields = {one.name: one for table in pipeline.tables for one in table.fields}
-    names = {fields[name].of for _, name in abreast_in(pipeline.stages)}
+    every = abreast_in(pipeline.stages)
+    names = {pipeline.table(table).by_name[name].of for table, name in every}
     # Vectors of the last records reach beyond these.
     return {
         name: -(-pipeline.columns[name][0] // RECORDS) * RECORDS + RECORDS
@@ -125,7 +125,7 @@ class SeveralRecords(msgspec.Struct, frozen=True, eq=False):
         self, program: Program, rows: Sequence[Value], counted: Value
     ) -> Value | None:
         f, kind = self.f, self.scalar.wide(RECORDS)
-        fields = {one.name: one for one in self.table.fields}
+        fields = self.table.by_name
         inputs: list[Value] = []
         for port in program.inputs:
             field = fields.get(port.name)

@@ -190,7 +190,7 @@ def quickest(mover: Mover, values: JointValues, arrivals: Ends) -> Motion:
         arrivals: With which it may end.
 
     Raises:
-        Impossible: There is none.
+        Impossible: No duration keeps limits.
     """
     why: dict[int, float] = {}
 

@@ -40,6 +40,7 @@ from armillary.trajectories.timed_path import PathReason
 __all__ = [
     "LARGE",
     "LONG",
+    "SIZES",
     "SMALL",
     "Size",
     "Sweeps",
@@ -85,6 +86,7 @@ class Size(NamedTuple):
 SMALL: Final = Size(12, 128)
 LARGE: Final = Size(64, 1024)
 LONG: Final = Size(192, 1024)
+SIZES: Final = (SMALL, LARGE, LONG)
 
 
 def path_pipeline(joints: int, size: Size) -> Pipeline:

@@ -45,6 +45,7 @@ from armillary.trajectories.jerk_path import (
 from armillary.trajectories.kernels import (
     LARGE,
     LONG,
+    SIZES,
     SMALL,
     Size,
     Sweeps,
@@ -410,8 +411,7 @@ def _whole(
 ) -> Timed:
     """Return times of paths through waypoints that one kernel has room for."""
     knots, n = positions.shape[-2:]
-    sizes = (size for size in (SMALL, LARGE, LONG) if size.holds(knots - 1, per_knot))
-    size = next(sizes)
+    size = next(size for size in SIZES if size.holds(knots - 1, per_knot))
     path = _padded(positions, 0, knots, size.knots, behind=1)
     given = _NOTHING[: size.knots]
     if at is not None:
@@ -625,12 +625,12 @@ def _curves(
 def _spline(at: Array, positions: Array) -> Array:
     """Return what `natural_spline` does, from a kernel that has room for it."""
     count, n = positions.shape[-2:]
-    sizes = [size for size in (SMALL, LARGE, LONG) if count <= size.knots]
-    if not sizes:
+    size = next((size for size in SIZES if count <= size.knots), None)
+    if size is None:
         return natural_spline(at, positions)
-    path = _padded(positions, 0, count, sizes[0].knots, behind=1)
-    given = _padded(at, 0, count, sizes[0].knots, behind=0)
-    knots = spline(n, sizes[0], count - 1)(path, given, _ONE)
+    path = _padded(positions, 0, count, size.knots, behind=1)
+    given = _padded(at, 0, count, size.knots, behind=0)
+    knots = spline(n, size, count - 1)(path, given, _ONE)
     return np.ascontiguousarray(knots[..., :count, :, :])
 
 

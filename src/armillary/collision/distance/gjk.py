@@ -280,6 +280,7 @@ def _next(
 def _next_sharp(
     X: Matrix, point_a: Vector, point_b: Vector, state: GjkState
 ) -> GjkStep:
+    """Return the next step of the sharp search, see `sharp_stages`."""
     v, point_a = three(state.v), three(point_a)
     w = difference(X, point_a, point_b)
     length = norm(v)
