@@ -205,6 +205,79 @@ def test_pairs_of_which_nothing_is_known_prove_nothing(count: int):
     assert plan.reason is arm.PlanReason.SEPARATED
 
 
+def test_a_shallow_wall_for_a_long_link_separates(monkeypatch):
+    # The tip overlaps the wall by 6 mm, however the link is rolled, and its rolling
+    # moves points no farther than from its axis.
+    length, width = 1.4, 0.12
+    roll = arm.Link(
+        name="roll",
+        parent="swing",
+        joint=arm.joints.Revolute(axis=(1, 0, 0)),
+        limits=arm.Limits(lower=-5.2, upper=5.2),
+        collisions=[
+            Box(
+                size=(length, width, width),
+                pose=arm.Pose.translation(0.5 * length, 0.0, 0.0),
+            )
+        ],
+    )
+    swing = arm.Link(
+        name="swing",
+        parent="base",
+        joint=arm.joints.Revolute(axis=(0, 1, 0)),
+        limits=arm.Limits(lower=-1.0, upper=1.0),
+    )
+    hand = arm.Link(
+        name="hand",
+        parent="roll",
+        joint=arm.joints.Revolute(axis=(0, 0, 1)),
+        limits=arm.Limits(lower=-1.0, upper=1.0),
+    )
+    turns = [
+        arm.Link(
+            name=f"turn{k}",
+            parent="hand",
+            joint=arm.joints.Revolute(axis=(1, 0, 0)),
+            limits=arm.Limits(lower=-1.0, upper=1.0),
+        )
+        for k in range(2)
+    ]
+    wall = Box(
+        size=(0.2, 1.0, 0.1), pose=arm.Pose.translation(length + 0.094, 0.0, 0.0)
+    )
+    robot = arm.Manipulator(
+        name="robot", links=[arm.Link(name="base"), swing, roll, hand, *turns]
+    )
+    thing = arm.Manipulator(
+        name="thing", links=[arm.Link(name="base", collisions=[wall])]
+    )
+    cell = arm.Cell(manipulators=[robot, thing])
+    check = cell.collision()
+    rates = check.approach_rates(*cell.limits)[0]
+    np.testing.assert_allclose(rates[1], width / np.sqrt(2), rtol=1e-4)
+    rows = 0
+    distances_of = type(check).distances_of
+
+    def counted(self, pairs, Q):
+        nonlocal rows
+        rows += len(Q)
+        return distances_of(self, pairs, Q)
+
+    monkeypatch.setattr(type(check), "distances_of", counted)
+    start, goal = np.full((2, 5), 0.1)
+    start[0], goal[0], goal[1] = -0.5, 0.5, 2.0
+    limited = np.ones(5, np.bool_)
+    found = separating_pairs(check, cell.limits, limited, start, goal[None], 0)
+    assert found is not None and found.tolist() == [0]
+    assert rows < 20_000
+    # Where the wall ends before the tip does there is a way.
+    lower = cell.limits[0].copy()
+    lower[0] = 0.3
+    start[0] = 0.4
+    ends = start, goal[None], 0
+    assert separating_pairs(check, (lower, cell.limits[1]), limited, *ends) is None
+
+
 def test_of_joints_without_limits_nothing_is_said():
     planned = pinned(arm.Limits())
     start, goal = np.zeros(4), np.array([1.0, -1.0, 0.5, 2.0])

@@ -24,6 +24,7 @@ from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.precision import converted, precision_of
 from armillary.collision.shape_pairs import Placed
 from armillary.collision.tested_shapes import tables_of
+from armillary.collision.volumes import reach_of_links
 from armillary.errors import ModelError, ShapeError
 from armillary.forks import IMPORT_LOCK
 from armillary.kernel import Kernel
@@ -382,7 +383,8 @@ class CollisionCheck:
             n); infinite where nothing is known.
         """
         speeds = self._placed.speeds(lower, upper)
-        _, rates = self.tables.levers(speeds, self.placed)
+        nearer = reach_of_links(self._placed, speeds)
+        _, rates = self.tables.levers(speeds, self.placed, nearer)
         parts = [zero_product(rates, each) for each in speeds.joints.T]
         whole = np.zeros((len(self.pairs), len(parts)))
         whole[self.tables.moving] = np.stack([each.sum(axis=1) for each in parts], 1)

@@ -86,6 +86,19 @@ class BlocksOnBases(NamedTuple):
     shapes: Indices
 
 
+class Reach(NamedTuple):
+    """How far points of links are from the origins of their moving links.
+
+    Attributes:
+        far: At most [m], shape (l,).
+        own: How fast they move by the coordinates of the moving link's own joint, at
+            most, infinite for others and where nothing is known, shape (l, c).
+    """
+
+    far: Array
+    own: Array
+
+
 @final
 class CheckTables(msgspec.Struct, frozen=True, eq=False, dict=True):
     """The pairs of a check as arrays, the same for states that attach the same.
@@ -515,8 +528,15 @@ class CheckTables(msgspec.Struct, frozen=True, eq=False, dict=True):
         is_usual = np.add.reduce(reach) < np.inf
         return reach if is_usual else np.where(np.isfinite(reach), reach, 0.0)
 
-    def levers(self, speeds: SpeedBounds, placed: Placed) -> tuple[Array, Array]:
+    def levers(
+        self, speeds: SpeedBounds, placed: Placed, nearer: Reach | None = None
+    ) -> tuple[Array, Array]:
         """Return how fast links move, and how fast those of pairs approach each other.
+
+        Args:
+            speeds: How fast moving links may move.
+            placed: Where shapes are.
+            nearer: What is known of links besides the spheres around their shapes.
 
         Returns:
             For unit rates of coordinates [m per unit]: of links in the world, shape
@@ -529,11 +549,14 @@ class CheckTables(msgspec.Struct, frozen=True, eq=False, dict=True):
         reach = np.linalg.norm(centres[count:], axis=1) + self.radii[count:]
         owner = np.repeat(np.arange(count), np.diff(self.first))
         np.maximum.at(levers, owner, reach)
+        own: Array | float = np.inf
+        if nearer is not None:
+            levers, own = np.minimum(levers, nearer.far), nearer.own[self.links]
         in_world = np.stack([rows[:count], np.zeros(count, np.int64)], axis=1)
         alone = np.stack([levers, np.zeros(count)], axis=1)
         return (
             speeds.levers(in_world, alone),
-            speeds.levers(rows[self.links], levers[self.links]),
+            speeds.levers(rows[self.links], levers[self.links], own),
         )
 
     def shapes_of(self, links: Indices) -> tuple[Indices, Indices]:

@@ -7,9 +7,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.check_tables import CheckTables
+from armillary.collision.check_tables import CheckTables, Reach
 from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.shape_boxes import BoxColumns
+from armillary.kinematics.speed_bounds import SpeedBounds, zero_product
 from armillary.model.cloud import Cloud
 from armillary.model.fields import kept
 from armillary.model.primitive import Primitive
@@ -27,6 +28,7 @@ __all__ = [
     "RoundedBox",
     "box_records",
     "link_capsules",
+    "reach_of_links",
     "rounded_box",
     "rounded_boxes",
 ]
@@ -206,6 +208,31 @@ def box_records(
         columns.box_half_b: halves[:, 1],
         columns.box_rounding: radii + GAP_ROUNDED * (1.0 + size),
     }
+
+
+def reach_of_links(pairs: PlacedPairs, speeds: SpeedBounds) -> Reach:
+    """Return how far links reach, by the corners of boxes around their shapes.
+
+    A long link that turns about its own axis has a sphere that is much too large. The
+    speed |v + w x p| of a point is convex in p, so that corners have the greatest.
+    """
+    tables = pairs.tables
+    count, boxes = len(tables.first) - 1, _shape_boxes(tables)
+    rows, _ = tables.spheres(pairs.placed)
+    R, p = np.split(pairs.placed.matrices[: len(boxes.radii)], [3], axis=-1)
+    corners = boxes.centres[:, np.newaxis]
+    corners = corners + (CORNERS * boxes.halves[:, np.newaxis]) @ boxes.axes
+    corners = corners @ R.swapaxes(-1, -2) + p.swapaxes(-1, -2)
+    far, own = np.zeros(count), np.full((count, len(speeds.owners)), np.inf)
+    for link in range(count):
+        part = slice(*tables.first[link : link + 2])
+        points, radius = corners[part].reshape(-1, 3), boxes.radii[part].max(initial=0)
+        size = float(np.linalg.norm(points, axis=1).max(initial=0.0))
+        rounded = ROUNDED * size
+        far[link] = size + radius + rounded
+        own[link] = speeds.own_speeds(int(rows[link]), points)
+        own[link] += zero_product(speeds.angular, radius + rounded)
+    return Reach(far, own)
 
 
 def _shape_boxes(tables: CheckTables) -> ShapeBoxes:

@@ -15,7 +15,7 @@ from armillary.kinematics.moving_links import MovingLinks
 from armillary.kinematics.state import State
 from armillary.model.drive import Drive
 from armillary.model.joint import Joint
-from armillary.model.speed_bound import largest_accelerations
+from armillary.model.speed_bound import largest_accelerations, steady_twist
 from armillary.model.tree import Tree
 from armillary.model.values_read import values_read
 from armillary.spatial.pose import IDENTITY
@@ -141,6 +141,9 @@ class SpeedBounds(NamedTuple):
         bending: Of accelerations, see `bending` [per unit], shape (c,).
         owners: The link that each coordinate moves first, shape (c,).
         parents: The link that carries each link, that of the world itself, shape (f,).
+        twists: Of that first link for unit rates, in its own axes and about its origin,
+            where it is the same everywhere, linear and then angular; NaN elsewhere,
+            shape (c, 6).
     """
 
     linear: Array
@@ -151,6 +154,7 @@ class SpeedBounds(NamedTuple):
     bending: Array
     owners: Indices
     parents: Indices
+    twists: Array
 
     @classmethod
     def of(
@@ -181,6 +185,7 @@ class SpeedBounds(NamedTuple):
         linear, angular, bent = np.zeros((f, c)), np.zeros(c), np.full(c, np.inf)
         owners = np.repeat(np.arange(f), list(map(len, drives)))
         carried, joints = np.zeros((f, c), np.bool_), np.zeros((c, n))
+        twists = np.full((c, 6), np.nan)
         hops = np.zeros(f)
 
         def range_of(joint: int) -> Range:
@@ -202,12 +207,14 @@ class SpeedBounds(NamedTuple):
             if accelerations:
                 bent[own] = bending(joint, ranges)
             carried[row, own] = True
+            if len(ranges) == 1:
+                twists[own] = steady_twist(joint.motion) or np.nan
             for k, each in enumerate(drives[row], start=own.start):
                 if each.of < n:
                     joints[k, each.of] = abs(each.multiplier)
                 else:  # what a loop does to it is not known
                     linear[row, k] = angular[k] = math.inf
-                    joints[k] = 1.0
+                    joints[k], twists[k] = 1.0, np.nan
             # How far the origin of a link is from that of the one that carries it, at
             # most.
             hops[row] = np.linalg.norm(inner.position) + farthest(joint, ranges)
@@ -220,9 +227,8 @@ class SpeedBounds(NamedTuple):
             linear[row, theirs] = lever
             carried[row] |= theirs
             depth = max(depth, int(carried[row].sum()))
-        return cls(
-            linear, angular, carried, joints, depth, bent, owners, np.array(parents)
-        )
+        motion = linear, angular, carried, joints, depth, bent
+        return cls(*motion, owners, np.array(parents), twists)
 
     def between(self, rows: Indices, levers: Array) -> Array:
         """Return how fast points of two links can approach each other.
@@ -240,15 +246,41 @@ class SpeedBounds(NamedTuple):
         speeds_by_joint = zero_product(total[:, :, None], self.joints)
         return speeds_by_joint.sum(axis=1)
 
-    def levers(self, rows: Indices, levers: Array) -> Array:
-        """Return the same for unit rates of coordinates, shape (k, c)."""
-        a, b = rows.T
+    def levers(
+        self, rows: Indices, levers: Array, own: Array | float = math.inf
+    ) -> Array:
+        """Return the same for unit rates of coordinates, shape (k, c).
+
+        own: Further bounds of the speeds of the points for unit rates of the
+            coordinates that each of the two links has itself, infinite for others,
+            shape (k, 2, c).
+        """
+        own = np.broadcast_to(own, (*rows.shape, len(self.angular)))
         total = np.zeros((len(rows), len(self.angular)))
-        for one, other, lever in ((a, b, levers[:, :1]), (b, a, levers[:, 1:])):
-            alone = self.carried[one] & ~self.carried[other]
-            speeds = self.linear[one] + zero_product(self.angular, lever)
-            total += np.where(alone, speeds, 0.0)
+        for one, other in ((0, 1), (1, 0)):
+            a, b, lever = rows[:, one], rows[:, other], levers[:, one, np.newaxis]
+            alone = self.carried[a] & ~self.carried[b]
+            speeds = self.linear[a] + zero_product(self.angular, lever)
+            total += np.where(alone, np.minimum(speeds, own[:, one]), 0.0)
         return total
+
+    def own_speeds(self, row: int, points: Array) -> Array:
+        """Return how fast points of a link move by the coordinates of its own joint.
+
+        Args:
+            row: The row of the link.
+            points: Points in its axes [m], shape (k, 3).
+
+        Returns:
+            The greatest speed for unit rates of coordinates, infinite for those of
+            others and where twists change, shape (c,).
+        """
+        most = np.full(len(self.owners), math.inf)
+        for k in np.flatnonzero(self.owners == row).tolist():
+            v, w = self.twists[k, :3], self.twists[k, 3:]
+            speed = float(np.linalg.norm(v + np.cross(w, points), axis=1).max())
+            most[k] = math.inf if math.isnan(speed) else speed
+        return most
 
     def in_order(self) -> Indices:
         """Return the coordinates, those of carriers before those of what they carry."""

@@ -224,7 +224,7 @@ def largest_accelerations(motion: TracedMotion, low: float, high: float) -> Spee
         low: Least coordinate.
         high: Greatest.
     """
-    steady = _steady_twist(motion)
+    steady = steady_twist(motion)
     if steady is not None:
         # R' = R [w] and p' = R v of a constant twist: R'' = R [w]^2, p'' = R (w x v).
         v, w = steady[:3], steady[3:]
@@ -239,11 +239,11 @@ def largest_accelerations(motion: TracedMotion, low: float, high: float) -> Spee
 
 def is_steady(motion: TracedMotion) -> bool:
     """Return whether the twist of a motion of one coordinate is the same everywhere."""
-    return _steady_twist(motion) is not None
+    return steady_twist(motion) is not None
 
 
 @lru_cache(maxsize=1024)
-def _steady_twist(motion: TracedMotion) -> Vector6 | None:
+def steady_twist(motion: TracedMotion) -> Vector6 | None:
     """Return the twist per unit rate, in M, where that is the same everywhere."""
     program = trace(motion.subspace, name="subspace", q=())
     last = [program.instructions[k] for k in program.results]

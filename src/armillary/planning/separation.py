@@ -16,15 +16,16 @@ in all of a box that reaches h_j to both sides: the depth of an overlap is the l
 width of the difference of the shapes, and its support function falls by no more than
 points move. Where that is within the margin, the box is blocked, whatever else touches.
 Boxes for which d - sum_j v_j h_j of all pairs is above the margin are free. The others
-are halved. There is no way if boxes that are not blocked do not lead from the start to
-a goal, by common faces: where two boxes have an edge alone in common, it lies in two
-more, and if these are blocked links touch there.
+are halved; of many, only those of the deepest wall between the start and the goal, as
+it appears in the middles of boxes. There is no way if boxes that are not blocked do not
+lead from the start to a goal, by common faces: where two boxes have an edge alone in
+common, it lies in two more, and if these are blocked links touch there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -45,10 +46,19 @@ MOST_JOINTS: Final = 3
 ROWS: Final = 60_000
 """Joint positions whose distances are computed at most, for each group of joints."""
 
+ROWS_FOR_ALL: Final = 15_000
+"""After so many, only boxes of a wall are looked at."""
+
+DEPTHS: Final = 16
+"""How many depths of walls are tried,"""
+
+LESS_DEEP: Final = 0.8
+"""each by this factor less than the one before."""
+
 AT_ONCE: Final = 512
 """So many between two looks at the clock."""
 
-CELLS: Final = 1 << 21
+CELLS: Final = 1 << 22
 """Boxes of the finest grid."""
 
 DEPTH_GAP: Final = 5e-4
@@ -133,48 +143,97 @@ def _are_separated(
     deadline: int,
 ) -> bool:
     """Return whether the pairs of a group keep a start from all goals."""
-    joints, pairs = group
+    joints = group.joints
     lower, spans = limits[0][joints], (limits[1] - limits[0])[joints]
-    gaps = _depth_gaps(check.tables, len(check.pairs))[pairs]
     # Of each pair and joint, in the box of all positions.
-    reach = rates[np.ix_(pairs, joints)] * (0.5 * spans)
+    reach = rates[np.ix_(group.pairs, joints)] * (0.5 * spans)
     ends = (np.vstack([start, goals])[:, joints] - lower) / spans
-    state = np.full((1,) * len(joints), MIXED, np.int8)
-    rows = 0
+    boxes = _Boxes.of(len(joints))
+    rows, deepest = 0, np.inf
     while True:
-        counts = np.array(state.shape)
+        counts = np.array(boxes.state.shape)
         at = np.clip(np.floor(ends * counts).astype(np.int64), 0, counts - 1)
-        reached = _reached(state, at[0])
-        is_there = reached[tuple(at[1:].T)]
-        if not is_there.any():
-            return True
-        known = _reached(np.where(state == FREE, state, BLOCKED), at[0])
-        if known[tuple(at[1:].T)].any():
-            return False
-        # Only what the start leads to is looked at.
-        left = np.argwhere(reached & (state == MIXED))
-        rows += len(left)
-        if rows > ROWS:
-            return False
+        first, last = tuple(at[0]), tuple(at[1:].T)
         moves = (reach / counts).sum(axis=1)
-        for first in range(0, len(left), AT_ONCE):
+        # Only what the start leads to is looked at.
+        is_left = boxes.reached & (boxes.state == MIXED)
+        if rows + is_left.sum() > ROWS_FOR_ALL:
+            deepest, is_wall = _wall(boxes.depths, first, last, deepest)
+            # Boxes of the finest grid must be small enough to be blocked there.
+            finer = (CELLS / is_left.size) ** (1.0 / len(joints))
+            if deepest < moves.min() / finer:
+                return False
+            is_left &= is_wall
+        elif _reached(boxes.state == FREE, first)[last].any():
+            return False
+        left = np.argwhere(is_left)
+        rows += len(left)
+        if not len(left) or rows > ROWS:
+            return False
+        for part in np.split(left, range(AT_ONCE, len(left), AT_ONCE)):
             if is_over(deadline):
                 return False
-            part = left[first : first + AT_ONCE]
             Q = np.tile(start, (len(part), 1))
             Q[:, joints] = lower + (part + 0.5) / counts * spans
-            distances = check.distances_of(pairs, Q)
-            far = (distances + (moves + gaps)).min(axis=1)
-            near = (distances - moves).min(axis=1)
-            found = np.where(near > check.margin, FREE, MIXED)
-            found = np.where(far <= check.margin, BLOCKED, found)
-            state[tuple(part.T)] = found
-        if state.size << len(joints) > CELLS:
+            boxes.look(check, group.pairs, part, Q, moves)
+        boxes = boxes._replace(reached=_reached(boxes.state != BLOCKED, first))
+        if not boxes.reached[last].any():
+            return True
+        if is_left.size << len(joints) > CELLS:
             return False
         # Joints that move links far are cut the finer.
         greatest = (reach / counts).max(axis=0)
-        for axis in np.flatnonzero(greatest > 0.5 * greatest.max()):
-            state = np.repeat(state, 2, axis=axis)
+        boxes = boxes.halved(np.flatnonzero(greatest > 0.5 * greatest.max()))
+
+
+class _Boxes(NamedTuple):
+    """A grid of boxes of joint positions.
+
+    Attributes:
+        state: Whether they are blocked, free, or neither for all that is known.
+        depths: How deep pairs overlap in their middles or, where those are of before
+            they were halved, near them; minus infinity where that is not known [m].
+        reached: To which the start leads by boxes that are not blocked.
+    """
+
+    state: npt.NDArray[np.int8]
+    depths: Array
+    reached: Truths
+
+    @classmethod
+    def of(cls, joints: int) -> _Boxes:
+        """Return one box of all positions."""
+        shape = (1,) * joints
+        state, depths = np.full(shape, MIXED, np.int8), np.full(shape, -np.inf)
+        return cls(state, depths, np.ones(shape, np.bool_))
+
+    def look(
+        self, check: CollisionCheck, pairs: Indices, which: Indices, Q: Array, h: Array
+    ) -> None:
+        """Look at some boxes.
+
+        Args:
+            check: What must not touch.
+            pairs: The pairs that decide, shape (p,).
+            which: Their numbers on each axis, shape (k, m).
+            Q: Joint positions in their middles, shape (k, n).
+            h: How far pairs approach each other within them at most [m], shape (p,).
+        """
+        gaps = _depth_gaps(check.tables, len(check.pairs))[pairs]
+        apart = check.distances_of(pairs, Q) - check.margin
+        is_free = (apart - h > 0.0).all(axis=1)
+        is_blocked = (apart + (h + gaps) <= 0.0).any(axis=1)
+        found = np.where(is_free, FREE, MIXED)
+        at = tuple(which.T)
+        self.state[at] = np.where(is_blocked, BLOCKED, found)
+        self.depths[at] = -(apart + gaps).min(axis=1)
+
+    def halved(self, axes: Indices) -> _Boxes:
+        """Return them cut in two along axes."""
+        parts = list[npt.NDArray[Any]](self)
+        for axis in axes.tolist():
+            parts = [np.repeat(each, 2, axis=axis) for each in parts]
+        return _Boxes(*parts)
 
 
 def _depth_gaps(tables: CheckTables, count: int) -> Array:
@@ -192,19 +251,62 @@ def _depth_gaps(tables: CheckTables, count: int) -> Array:
     return gaps
 
 
-def _reached(state: npt.NDArray[np.int8], first: Indices) -> npt.NDArray[np.bool_]:
-    """Return the boxes to which one leads by common faces, all of them not blocked."""
-    shape = tuple(size + 2 for size in state.shape)
-    padded = np.zeros(shape, np.bool_)
-    inner = (slice(1, -1),) * state.ndim
-    padded[inner] = state != BLOCKED
-    is_open = padded.ravel()
-    reached = np.zeros(len(is_open), np.bool_)
-    strides = np.cumprod([1, *shape[:0:-1]])
-    here = np.array([np.ravel_multi_index(tuple(first + 1), shape)])
-    here = here[is_open[here]]
-    while len(here):
-        reached[here] = True
-        near = np.concatenate([here + s for k in strides for s in (k, -k)])
-        here = np.unique(near[is_open[near] & ~reached[near]])
-    return reached.reshape(shape)[inner]
+def _wall(
+    depths: Array, start: tuple[int, ...], goals: tuple[Indices, ...], deepest: float
+) -> tuple[float, Truths]:
+    """Return a thin wall of boxes between a start and goals, as deep as there is one.
+
+    It is all around what the start leads to by boxes that are less deep.
+
+    Args:
+        depths: See `_Boxes`.
+        start: A box.
+        goals: Boxes, by the numbers of each axis.
+        deepest: Walls are no deeper than this, as they seem to be in larger boxes [m].
+
+    Returns:
+        Its depth [m], and which boxes it is of; none where links that touch in the
+        middles of boxes are no wall.
+    """
+    depth = min(deepest, float(depths.max()))
+    for _ in range(DEPTHS):
+        inside = _reached(depths < depth, start)
+        if depth > 0.0 and not inside[goals].any():
+            wall = _with_neighbours(_with_neighbours(inside) & ~inside) & ~inside
+            return depth, wall
+        depth *= LESS_DEEP
+    return 0.0, np.zeros(depths.shape, np.bool_)
+
+
+def _with_neighbours(truths: Truths) -> Truths:
+    """Return where one of these boxes is, or shares a face with one."""
+    found = truths.copy()
+    for axis in range(truths.ndim):
+        grown, given = found.swapaxes(0, axis), truths.swapaxes(0, axis)
+        grown[1:] |= given[:-1]
+        grown[:-1] |= given[1:]
+    return found
+
+
+def _reached(is_open: Truths, start: tuple[int, ...]) -> Truths:
+    """Return the boxes to which one leads by common faces of open ones."""
+    reached = np.zeros(is_open.shape, np.bool_)
+    reached[start] = is_open[start]
+    # All of a line of open boxes is reached with one of them.
+    lines = [_lines(is_open, axis) for axis in range(is_open.ndim)]
+    count = -1
+    while count < (count := int(reached.sum())):
+        for numbers in lines:
+            is_hit = np.zeros(int(numbers.max(initial=0)) + 1, np.bool_)
+            is_hit[numbers[reached]] = True
+            reached = is_hit[numbers] & is_open
+    return reached
+
+
+def _lines(is_open: Truths, axis: int) -> npt.NDArray[np.int32]:
+    """Return of which line of open boxes along an axis each box is, by numbers."""
+    along = is_open.swapaxes(axis, -1)
+    ends = ~along
+    ends[..., 0] = True
+    numbers = np.cumsum(ends.ravel(), dtype=np.int32).reshape(along.shape)
+    return numbers.swapaxes(axis, -1)
