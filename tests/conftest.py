@@ -183,7 +183,7 @@ def quick_level(program: Program | Pipeline) -> int:
 
 @pytest.fixture(scope="module")
 def optimised(pytestconfig: pytest.Config) -> Iterator[None]:
-    """Compile as for users: in tests of kernels, of examples and of pages."""
+    """Compile as for users: in tests of kernels and of examples."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compiler, "level_of", LEVEL_OF)
         use_cache(pytestconfig, patch, is_optimised=True)
