@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import gc
 import importlib
@@ -9,7 +10,7 @@ import random
 import signal
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -23,6 +24,13 @@ from armillary.kernel.pipeline import Pipeline
 from armillary.trace import Program
 from random_cells import random_cell
 
+with contextlib.suppress(ImportError):  # an older one, which draws no constants
+    from hypothesis.internal.conjecture import providers
+
+    # It draws constants of the source of all that is imported: what a test tries would
+    # depend on the tests before it, and to read all source takes seconds.
+    providers._get_local_constants = lambda: providers._local_constants
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
@@ -30,6 +38,9 @@ __all__ = ["random_cell"]
 
 ROOT = Path(__file__).resolve().parents[1]
 LEVEL_OF = compiler.level_of
+
+OPTIMISED_OF = 32
+"""Of so many kernels, one is compiled as for users."""
 
 # The same examples in every run; a busy machine is no failure.
 hypothesis.settings.register_profile(
@@ -48,7 +59,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--optimise",
         action="store_true",
-        help="compile every kernel as for users, not only one in eight",
+        help="compile every kernel as for users, not only some",
     )
 
 
@@ -69,11 +80,34 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None if is_asked or collection_path != ROOT / "tests" / "peers" else True
 
 
+def worker_of(config: pytest.Config) -> int | None:
+    """Return the number of a worker of pytest-xdist; None in a run without."""
+    values = getattr(config, "workerinput", None)
+    return None if values is None else int(values["workerid"].removeprefix("gw"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Let two workers begin at both ends.
+
+    To compile the asserts of all tests takes half the time of collecting them. Each
+    worker does so for the files that it comes to first, and loads those of the other.
+    """
+    report = yield
+    if isinstance(collector, pytest.Directory) and worker_of(collector.config) == 1:
+        report.result.reverse()
+    return report
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
     """Mark as `thorough` all but the drawn cases of tests marked `sampled(count)`."""
+    if worker_of(config) is not None:  # all workers have one order
+        items.sort(key=lambda item: item.path)
     cases: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         if item.get_closest_marker("sampled"):
@@ -137,18 +171,19 @@ def use_cache(
 
 
 def quick_level(program: Program | Pipeline) -> int:
-    """Let LLVM optimise one kernel in eight as for users, and the others not at all.
+    """Let LLVM optimise a few kernels as for users, and the others not at all.
 
     To allocate registers well and to schedule take three quarters of the time to
     compile. Without it the instructions are chosen by the same rules, which decide what
     is rounded: results are the same, bit for bit. `--optimise` optimises all.
     """
-    return LEVEL_OF(program) if int(program.fingerprint[:8], 16) % 8 == 0 else 0
+    chosen = int(program.fingerprint[:8], 16) % OPTIMISED_OF == 0
+    return LEVEL_OF(program) if chosen else 0
 
 
 @pytest.fixture(scope="module")
 def optimised(pytestconfig: pytest.Config) -> Iterator[None]:
-    """Compile as for users: in tests of kernels, of examples and of pages."""
+    """Compile as for users: in tests of kernels and of examples."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compiler, "level_of", LEVEL_OF)
         use_cache(pytestconfig, patch, is_optimised=True)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-PATIENCE = 60.0  # [s]; machines that run tests may be busy, and first plans compile
+PATIENCE = 300.0  # [s]; machines that run tests may be busy, and first plans compile
 
 
 def until(true: Callable[[], bool]) -> None:

@@ -648,7 +648,7 @@ def test_processes_that_write_at_once(place: Path):
         )
         for number in range(3)
     ]
-    said = [process.communicate(timeout=60)[1] for process in running]
+    said = [process.communicate(timeout=300)[1] for process in running]
     assert [process.returncode for process in running] == [0] * 3, said
     assert len(names(place)) == 1 + 3 * 60
     assert not any(name.startswith(cache.UNFINISHED) for name in names(place))

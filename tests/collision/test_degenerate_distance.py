@@ -132,12 +132,12 @@ KINDS = [*shapes_of_size(1.0)]
 @pytest.mark.parametrize("size", [1e-4, 1.0, 1e3])
 @pytest.mark.parametrize("first", KINDS[:-1])
 def test_touching_parallel_and_coincident_shapes(first: str, size: float, seed: int):
-    """At a tenth of the lattice, drawn for each pair; a third of them if not of 1 m."""
+    """At a tenth of the lattice, drawn for each pair; a sixth of them if not of 1 m."""
     shapes = shapes_of_size(size)
     draw = np.random.default_rng([seed, KINDS.index(first)])
     others = KINDS[KINDS.index(first) :]
     if size != 1.0:
-        others = draw.choice(others, -(-len(others) // 3), replace=False).tolist()
+        others = draw.choice(others, -(-len(others) // 6), replace=False).tolist()
     for second in others:
         X = draw.choice(LATTICE, len(LATTICE) // 10, replace=False)
         X[:, :3, 3] *= size

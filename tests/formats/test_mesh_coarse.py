@@ -13,8 +13,11 @@ from armillary.formats.mesh.stl import START, TRIANGLE
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.shapes import Mesh, Sphere
 
-BALL = Sphere(radius=1.0).triangles(2e-5).vertices * 0.5 + (3.0, -1.0, 0.2)
-FACES = Sphere(radius=1.0).triangles(2e-5).faces
+
+@pytest.fixture(scope="module")
+def ball() -> Triangles:
+    whole = Sphere(radius=1.0).triangles(2e-5)
+    return Triangles(whole.vertices * 0.5 + (3.0, -1.0, 0.2), whole.faces)
 
 
 def stl(path: Path, corners: np.ndarray) -> Path:
@@ -27,18 +30,18 @@ def stl(path: Path, corners: np.ndarray) -> Path:
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> MeshFiles:
+def files(tmp_path: Path, ball: Triangles) -> MeshFiles:
     """Reads a ball that is larger than other files may be."""
-    path = stl(tmp_path / "ball.stl", BALL[FACES])
+    path = stl(tmp_path / "ball.stl", ball.corners)
     return MeshFiles(tmp_path, size_cap=path.stat().st_size // 2)
 
 
-def test_large_stl_is_coarse_and_says_of_how_many(files: MeshFiles):
+def test_large_stl_is_coarse_and_says_of_how_many(files: MeshFiles, ball: Triangles):
     parts = files.parts(Mesh(file="ball.stl", scale=(2.0, 2.0, 2.0)))
     assert parts is not None
     (part,) = parts
-    assert part.whole == len(FACES)
-    assert 20_000 < len(part.triangles.faces) < len(FACES)
+    assert part.whole == len(ball.faces)
+    assert 20_000 < len(part.triangles.faces) < len(ball.faces)
     centre = np.array((6.0, -2.0, 0.4))
     radii = np.linalg.norm(part.triangles.vertices - centre, axis=1)
     assert radii == pytest.approx(1.0, abs=1e-4)

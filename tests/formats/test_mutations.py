@@ -9,14 +9,16 @@ import pytest
 
 from mutations import Source, sources
 
+SOURCES = sources()
 
-@pytest.mark.parametrize("source", sources(), ids=lambda source: source.name)
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
 def test_damaged_files_are_read_or_refused(source: Source, tmp_path: Path, seed: int):
     draw = random.Random(f"{seed} {source.name}")
     assert next(source.faults(tmp_path, draw, 20), None) is None
 
 
-@pytest.mark.parametrize("source", sources(), ids=lambda source: source.name)
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
 def test_sound_files_are_read(source: Source, tmp_path: Path):
     for name, text in (*source.beside, (source.name, source.data.decode("latin-1"))):
         (tmp_path / name).write_bytes(text.encode("latin-1"))

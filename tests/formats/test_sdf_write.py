@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -219,21 +220,23 @@ def test_loops_are_joints():
     assert warnings(closed) == []
 
 
-def closed_cells() -> dict[str, Workcell]:
-    """Cells whose loops are open where all joints are at zero, and with rods."""
-    names = "stewart", "delta", "palletiser", "five_bar", "two_finger_gripper"
-    cells = {name: arm.example(name).workcell for name in names}
-    cells["between"] = linked_arms().workcell
+def rod_between() -> Workcell:
+    """Return two manipulators that a rod connects."""
     ends = (carried("a", Revolute(), frames=[Frame(name="end", pose=pose(1))]), BASE)
     other = Manipulator(
         name="n", links=[BASE, carried("b", Revolute(precursor=pose(2)))]
     )
     rod = Rod("m/end", "n/b", length=2.0, name="rod")
-    cells["rod between"] = cell_of(tree(*ends), other, loops=[rod])
-    return cells
+    return cell_of(tree(*ends), other, loops=[rod])
 
 
-CLOSED = closed_cells()
+# Cells whose loops are open where all joints are at zero, and with rods.
+EXAMPLES = "stewart", "delta", "palletiser", "five_bar", "two_finger_gripper"
+CLOSED: dict[str, Callable[[], Workcell]] = {
+    **{name: (lambda name=name: arm.example(name).workcell) for name in EXAMPLES},
+    "between": lambda: linked_arms().workcell,
+    "rod between": rod_between,
+}
 MARKS = re.compile(r' (xmlns:)?armillary(:\w+)?="[^"]*"')
 
 
@@ -245,7 +248,7 @@ def plain(cell: Workcell) -> arm.Cell:
 
 @pytest.mark.parametrize("name", CLOSED)
 def test_closed_loops_are_read_again(name: str):
-    cell = CLOSED[name]
+    cell = CLOSED[name]()
     assert not any("loop" in each for each in warnings(cell))
     old, new = plain(cell), plain(again(cell))
     assert new.joint_names == old.joint_names
@@ -264,7 +267,7 @@ def test_closed_loops_are_read_again(name: str):
 @pytest.mark.parametrize("name", CLOSED)
 def test_other_programs_find_loops_closed_in_the_file(name: str):
     """Without what only armillary reads, joints of SDF close them, all at zero."""
-    text, _ = write(CLOSED[name])
+    text, _ = write(CLOSED[name]())
     report = Report(strict=True)
     read = FORMAT.read(MARKS.sub("", text).encode(), "x.sdf", ReadOptions(), report)
     cell = plain(read)
@@ -280,7 +283,7 @@ def test_other_programs_find_loops_closed_in_the_file(name: str):
 
 
 def test_a_rod_without_balls_is_read_as_a_link():
-    text, _ = write(CLOSED["delta"])
+    text, _ = write(CLOSED["delta"]())
     broken = text.replace('type="ball"', 'type="fixed"', 1)
     report = Report()
     cell = FORMAT.read(broken.encode(), "x.sdf", ReadOptions(), report)

@@ -234,7 +234,7 @@ def test_it_ends_with_the_process_that_started_it(folder: Path):
         )
         assert process.stdin is not None
         process.stdin.close()
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=300) == 0
 
 
 def test_it_ends_without_an_error_while_its_stdin_is_open(folder: Path):
@@ -248,7 +248,7 @@ def test_it_ends_without_an_error_while_its_stdin_is_open(folder: Path):
     with subprocess.Popen(
         [sys.executable, "-I", "-c", code], stdin=pipe, stderr=pipe
     ) as process:
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=300) == 0
         assert process.stderr is not None
         assert process.stderr.read() == b""
 

@@ -30,7 +30,7 @@ def right(kernel, k, count=30):
 
 
 def run(
-    code: str, *arguments: object, cache: Path | None = None, timeout: float = 60.0
+    code: str, *arguments: object, cache: Path | None = None, timeout: float = 300.0
 ) -> str:
     """Return what a fresh process says; it must end well, and in time."""
     environment = {**os.environ, "ARMILLARY_CACHE": str(cache or "off")}

@@ -71,7 +71,7 @@ def test_pieces_have_whole_blocks(length: int, edges: list[int]):
 
 
 def test_several_threads_take_part():
-    barrier = threading.Barrier(2, timeout=30)
+    barrier = threading.Barrier(2, timeout=300)
     met = threading.Event()
 
     def work(rows: slice) -> None:
@@ -339,7 +339,7 @@ def printed(text: str, *args: str) -> int:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
     )
     assert (done.returncode, done.stderr) == (0, "")
     return int(done.stdout)

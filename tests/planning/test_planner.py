@@ -319,9 +319,9 @@ def test_a_search_without_an_end_can_be_interrupted():
 
 def test_ways_are_the_same_in_another_thread(monkeypatch: pytest.MonkeyPatch):
     planner = planner_of_balls()
-    usual = [planner(*ends, timeout=9.0) for ends in problems(planner.check, 6)]
+    usual = [planner(*ends, timeout=60.0) for ends in problems(planner.check, 6)]
     monkeypatch.setattr("armillary.planning.loop.UNINTERRUPTED", 0)
-    again = [planner(*ends, timeout=9.0) for ends in problems(planner.check, 6)]
+    again = [planner(*ends, timeout=60.0) for ends in problems(planner.check, 6)]
     for one, other in zip(usual, again, strict=True):
         assert (one.q == other.q).all()
         assert (one.edges, one.checks) == (other.edges, other.checks)

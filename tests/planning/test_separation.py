@@ -19,6 +19,7 @@ Array = np.ndarray
 SIZE, PLACE = np.array([1.6, 0.16, 2.4]), np.array([1.0, 0.0, 0.0])
 LIMIT = 2.6
 SELDOM = "robot/link3"
+PATIENT = 60.0  # [s]; answers take milliseconds, the first on a busy machine seconds
 
 
 @functools.cache
@@ -58,7 +59,7 @@ def test_a_wall_separates_two_joints():
     ticks = np.linspace(-LIMIT, LIMIT, count)
     separated = 0
     for start, goal in problems(planned, fixed, 16):
-        plan = planned(start, goal, fixed=fixed, timeout=4.0)
+        plan = planned(start, goal, fixed=fixed, timeout=PATIENT)
         if plan:
             assert not planned.check(dense(plan.q, 400)).any()
         if plan.reason is not arm.PlanReason.SEPARATED:
@@ -85,7 +86,10 @@ def test_arms_of_any_size_are_separated(monkeypatch, size: float):
     cell = cell_of([Box(size=tuple((size * SIZE).tolist()), pose=pose)], limit=LIMIT)
     scaled = cell.planner(cell.collision())
     reasons = [
-        [planned(*ends, fixed=fixed, timeout=4.0).reason for planned in (usual, scaled)]
+        [
+            planned(*ends, fixed=fixed, timeout=PATIENT).reason
+            for planned in (usual, scaled)
+        ]
         for ends in problems(usual, fixed, 12)
         if not scaled.check(np.stack(ends)).any()
     ]
@@ -96,7 +100,7 @@ def test_arms_of_any_size_are_separated(monkeypatch, size: float):
 def test_a_wall_separates_three_joints():
     planned = beside_a_wall()
     reasons = [
-        planned(*ends, fixed=[SELDOM], timeout=4.0).reason
+        planned(*ends, fixed=[SELDOM], timeout=1.0).reason  # of one nothing is known
         for ends in problems(planned, [SELDOM], 16)
     ]
     assert {arm.PlanReason.SEPARATED, arm.PlanReason.FOUND} <= set(reasons)

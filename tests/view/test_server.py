@@ -27,7 +27,7 @@ def viewer():
 def handshake(viewer, **headers: str) -> int:
     """The status of an attempt to open a connection."""
     where = urlsplit(viewer.address)
-    connection = HTTPConnection(where.hostname, where.port, timeout=10)
+    connection = HTTPConnection(where.hostname, where.port, timeout=60)
     given = {
         "Connection": "Upgrade",
         "Upgrade": "websocket",
