@@ -27,7 +27,8 @@ import numpy.typing as npt
 from armillary.programs.ending import Impossible, RunReason
 from armillary.programs.mover import LIMIT_ROUNDING, Mover, rests
 from armillary.programs.tracks import JointValues
-from armillary.trajectories.hermite import BASIS
+from armillary.spatial.polynomial import differentiation
+from armillary.trajectories.curve import hermite_coefficients
 from armillary.trajectories.motion import Motion
 
 __all__ = [
@@ -64,6 +65,9 @@ MOST_REFINEMENTS: Final = 3
 NEARBY: Final = 1.0 + np.array([0.0, 1e-6, 1e-5, 1e-4, 1e-3])
 """By what durations are longer that are tried beside one that is expected."""
 
+LONGER: Final = (1.0, 1.0 + 1e-7, 1.0 + 1e-5, 1.0 + 1e-3)
+"""By what a motion is longer where limits turn out not to be kept at all instants."""
+
 SHORTEST: Final = float(DURATIONS[0])
 
 PEAK: Final = 1.875
@@ -80,12 +84,10 @@ SAMPLES: Final = 33
 SHARES: Final = np.linspace(0.0, 1.0, SAMPLES)
 """Instants of a motion at which limits are compared, in parts of its duration."""
 
-DERIVATIVES: Final = np.stack(
-    [np.linalg.matrix_power(np.diag(np.arange(1.0, 6.0), 1), k) for k in range(5)]
-)
+POWERS: Final = np.arange(6)
+DERIVATIVES: Final = np.stack([differentiation(6, order) for order in range(5)])
 """From coefficients of r^0 to r^5 to those of derivatives by r, shape (5, 6, 6)."""
 
-POWERS: Final = np.arange(6)
 AT_SAMPLES: Final = (SHARES[:, None] ** POWERS) @ DERIVATIVES[:4]
 """From coefficients to derivatives of orders 0 to 3 there, shape (4, SAMPLES, 6)."""
 
@@ -231,7 +233,11 @@ def quickest(mover: Mover, values: JointValues, arrivals: Ends) -> Motion:
                 near = np.minimum(found.sooner * NEARBY, found.duration)
                 found = first_of(near) or found
                 break
-        return _through([(0.0, values), (found.duration, found.end)])
+        for longer in LONGER:
+            end = first_of(found.duration * np.array([longer])) if longer > 1 else found
+            motion = end and _through([(0.0, values), (end.duration, end.end)])
+            if motion and mover.are_kept_along(motion):
+                return motion
     motion = _in_parts(mover, values, arrivals)
     if motion is not None:
         return motion
@@ -267,13 +273,10 @@ def _extremes(values: JointValues, ends: JointValues, durations: Array) -> Joint
         Shape (k, 2 SAMPLES - 1, n) each; where there is no extreme between samples, the
         second of these again.
     """
-    T = durations[:, None]
-    q, qd, qdd = values
-    # The same as `hermite_coefficients`, for many durations at once.
-    C = np.empty((6, *ends.q.shape))
-    parts = np.stack([ends.q - q, T * qd, T * ends.qd, T * T * qdd, T * T * ends.qdd])
-    np.einsum("jp,jkn->pkn", BASIS, parts, out=C)
-    C[0] += q
+    knots = np.empty((len(durations), 2, 3, ends.q.shape[1]))
+    for k, parts in enumerate(zip(values, ends, strict=True)):
+        knots[:, 0, k], knots[:, 1, k] = parts
+    C = hermite_coefficients(durations[:, None], knots)[:, 0].swapaxes(0, 1)
     at = np.einsum("osp,pkn->oskn", AT_SAMPLES, C)
     found = np.concatenate([at[:3], at[:3, 1:]], axis=1)
     # Each change of sign of the next derivative is one root of it, which two of
@@ -295,7 +298,7 @@ def _extremes(values: JointValues, ends: JointValues, durations: Array) -> Joint
         value *= r[:, None] ** POWERS
         found[order, SAMPLES + s, k, n] = value.sum(axis=1)
     ways, rates, bends = np.moveaxis(found, 1, 2)
-    each = T[:, None]
+    each = durations[:, None, None]
     return JointValues(ways, rates / each, bends / (each * each))
 
 
