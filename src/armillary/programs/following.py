@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.programs.ending import Impossible, RunReason
-from armillary.programs.meeting import BEND, PEAK, SHORTEST, Poses
-from armillary.programs.mover import LIMIT_ROUNDING, Mover
+from armillary.programs.meeting import SHORTEST, Poses
+from armillary.programs.mover import BEND, LIMIT_ROUNDING, PEAK, Mover
 from armillary.programs.tracks import JointValues
 from armillary.spatial.polynomial import differentiation
 from armillary.trajectories.kept_limits import greatest_ratios
@@ -37,6 +37,9 @@ STEP: Final = 0.01
 
 LEAST_PIECES: Final = 16
 """A motion has so many polynomials, or more."""
+
+NEARLY: Final = 0.9
+"""What part of the duration of a straight motion is tried first."""
 
 AROUND: Final = 6
 """Samples by which rates and accelerations are found."""
@@ -115,7 +118,7 @@ class FollowedWay:
         Raises:
             Impossible: The way is not followed, or the frame itself is too fast.
         """
-        self.duration = max(self.duration, 2.0 * SHORTEST)
+        self.duration = max(self.duration, self._shortest(values), 2.0 * SHORTEST)
         before, power = (0.0, 0.0), 1.0
         for _ in range(24):
             motion, excess = self.motion(values, self.begin, self.begin + self.duration)
@@ -132,6 +135,19 @@ class FollowedWay:
         raise Impossible(
             RunReason.OUTRUN, f"the frame: {RunReason.OUTRUN.sentence} within limits"
         )
+
+    def _shortest(self, values: JointValues) -> float:
+        """Return about how long a straight motion to the end of the way takes [s].
+
+        As if the frame stood still; a little less, so that limits are not kept yet.
+        """
+        mover = self.mover
+        assert mover.solver is not None
+        X = self.frame(np.array([self.begin])) @ self._way(np.array([self._length]))
+        end = mover.solver(X[0], near=values.q, explain=False)
+        if not end.success:
+            return 0.0
+        return NEARLY * mover.shortest(end.q - values.q)
 
     def motion(
         self, values: JointValues, start: float, end: float

@@ -32,10 +32,6 @@ from armillary.trajectories.curve import hermite_coefficients
 from armillary.trajectories.motion import Motion
 
 __all__ = [
-    "BEND",
-    "FIRST",
-    "PEAK",
-    "SECOND",
     "SHORTEST",
     "Arrivals",
     "Poses",
@@ -69,10 +65,6 @@ LONGER: Final = (1.0, 1.0 + 1e-7, 1.0 + 1e-5, 1.0 + 1e-3)
 """By what a motion is longer where limits turn out not to be kept at all instants."""
 
 SHORTEST: Final = float(DURATIONS[0])
-
-PEAK: Final = 1.875
-BEND: Final = 5.7735026918962573
-"""The greatest s' and s'' of 10 u^3 - 15 u^4 + 6 u^5 from 0 to 1, for u = t."""
 
 RAMPS: Final = 3
 """How many ways between rest and the values at an end are tried."""
@@ -121,7 +113,7 @@ def stop_at(mover: Mover, values: JointValues, q: Array) -> Motion:
         ends = JointValues(np.broadcast_to(q, still.shape), still, still)
         return Arrivals(ends, np.zeros(k, np.int64))
 
-    return quickest(mover, values, arrivals)
+    return quickest(mover, values, arrivals, least=mover.least(q - values.q))
 
 
 def meet(mover: Mover, values: JointValues, poses: Poses) -> Motion:
@@ -183,13 +175,16 @@ class _WithinLimits(NamedTuple):
     sooner: float
 
 
-def quickest(mover: Mover, values: JointValues, arrivals: Ends) -> Motion:
+def quickest(
+    mover: Mover, values: JointValues, arrivals: Ends, least: float = 0.0
+) -> Motion:
     """Return the motion of the least duration that keeps limits.
 
     Args:
         mover: The limits.
         values: With which values it begins, shape (n,) each.
         arrivals: With which it may end.
+        least: Shorter durations surely exceed limits [s].
 
     Raises:
         Impossible: No duration keeps limits.
@@ -223,7 +218,8 @@ def quickest(mover: Mover, values: JointValues, arrivals: Ends) -> Motion:
         return _WithinLimits(before, duration, end, sooner)
 
     for first in range(0, len(DURATIONS), AT_ONCE):
-        found = first_of(DURATIONS[first : first + AT_ONCE])
+        durations = DURATIONS[first : first + AT_ONCE]
+        found = None if durations[-1] < least else first_of(durations)
         if found is None:
             continue
         for _ in range(MOST_REFINEMENTS):
@@ -337,28 +333,11 @@ def _in_parts_of(
         end = JointValues(*(part[k] for part in ends))
         for ramp in islice(_ramps(mover, end, before=True), RAMPS):
             begin = float(durations[k]) - ramp[-1][0]
-            if begin - came >= max(_shortest(mover, ramp[0][1].q - rest.q), SHORTEST):
+            if begin - came >= max(mover.shortest(ramp[0][1].q - rest.q), SHORTEST):
                 # Of a ramp without a duration there is but one knot.
                 knots = [*stopped, *((begin + time, each) for time, each in ramp)]
                 return k, _through(knots)
     return None
-
-
-def _shortest(mover: Mover, way: Array) -> float:
-    """Return the least duration of a polynomial from rest to rest [s].
-
-    Its greatest rate is PEAK times way / T, its greatest acceleration BEND times
-    way / T^2, of either sign.
-    """
-    goes = way != 0.0
-    d = np.abs(way)[goes]
-    fastest = np.asarray(
-        np.where(way > 0.0, mover.velocity[1], -mover.velocity[0]), np.float64
-    )
-    rates = fastest[goes]
-    bends = np.minimum(mover.acceleration[1], -mover.acceleration[0])[goes]
-    least = np.maximum(PEAK * d / rates, np.sqrt(BEND * d / bends))
-    return float(least.max(initial=0.0))
 
 
 def _ramps(mover: Mover, values: JointValues, *, before: bool) -> Iterator[Knots]:

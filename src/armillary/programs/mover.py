@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -13,12 +14,16 @@ from armillary.programs.tracks import JointValues
 from armillary.trajectories.kept_limits import BEYOND, greatest_ratios, spline_excess
 from armillary.trajectories.motion import Motion
 
-__all__ = ["LIMIT_ROUNDING", "Mover", "rests"]
+__all__ = ["BEND", "LIMIT_ROUNDING", "PEAK", "Mover", "rests"]
 
 Array = npt.NDArray[np.float64]
 
 LIMIT_ROUNDING: Final = 1e-9
 """By which part limits may be exceeded, as rounding has it."""
+
+PEAK: Final = 1.875
+BEND: Final = 5.7735026918962573
+"""The greatest s' and s'' of 10 u^3 - 15 u^4 + 6 u^5 from 0 to 1, for u = t."""
 
 STILL: Final = 1e-7
 """Rates and accelerations below this are those of joints at rest."""
@@ -69,6 +74,34 @@ class Mover(NamedTuple):
             ratios[np.abs(values) <= STILL] = 0.0
             most = np.maximum(most, ratios.max(axis=(-2, -1), initial=0.0) ** power)
         return most
+
+    def least(self, way: Array) -> float:
+        """Return what no motion of joints by a way, (n,), is shorter than [s]."""
+        return self._longest(way, self._fastest(way))
+
+    def shortest(self, way: Array) -> float:
+        """Return the least duration of a polynomial from rest to rest [s].
+
+        Its greatest rate is PEAK times way / T, its greatest acceleration BEND times
+        way / T^2, of either sign.
+
+        way: By how much joints move, shape (n,).
+        """
+        bends = np.minimum(self.acceleration[1], -self.acceleration[0])
+        of_rates = PEAK * self._longest(way, self._fastest(way))
+        return max(of_rates, math.sqrt(BEND * self._longest(way, bends)))
+
+    def _fastest(self, way: Array) -> Array:
+        """Return the greatest rates in the directions of a way, shape (n,)."""
+        upper, lower = self.velocity[1], self.velocity[0]
+        return np.asarray(np.where(way > 0.0, upper, -lower), np.float64)
+
+    @staticmethod
+    def _longest(way: Array, most: Array) -> float:
+        """Return the greatest ratio of ways to limits of joints that move."""
+        goes = way != 0.0
+        with np.errstate(divide="ignore"):
+            return float((np.abs(way[goes]) / most[goes]).max(initial=0.0))
 
     def are_within(self, q: Array) -> npt.NDArray[np.bool_]:
         """Return whether positions, shape (..., k, n), are within their limits."""

@@ -51,6 +51,9 @@ BEYOND: Final = 1e-9
 CLOSE: Final = 1e-10
 """How near bounds of rates and accelerations come, in parts of their limits."""
 
+PART_OF_EXCESS: Final = 1e-3
+"""How near they come to what exceeds limits, in parts of the excess."""
+
 STILL: Final = 1e-7
 """Limits of rates and accelerations below this are taken for it."""
 
@@ -153,9 +156,7 @@ def slowed(
     """
     ratios = greatest_ratios(motions, velocity, acceleration).tolist()
     return [
-        motion
-        if ratio <= 1.0 + CLOSE
-        else motion.stretched(motion.duration * (ratio + CLOSE))
+        motion if ratio <= 1.0 + CLOSE else motion.stretched(motion.duration * ratio)
         for motion, ratio in zip(motions, ratios, strict=True)
     ]
 
@@ -278,10 +279,10 @@ def _bounds(joints: int) -> Kernel:
 def greatest_ratios(
     motions: Sequence[Motion], velocity: Array, acceleration: Array
 ) -> Array:
-    """Return the greatest ratios of motions to limits, 1 where these are kept, (k,).
+    """Return by how much motions exceed limits at most, 1 where these are kept, (k,).
 
-    Of accelerations they are the square roots, so that a motion that takes so many
-    times as long keeps limits.
+    It is the greatest ratio to limits of rates, and the square root of that of
+    accelerations: a motion that takes so many times as long keeps limits.
 
     Args:
         motions: Motions of the same joints, k of them, with constant path
@@ -301,13 +302,14 @@ def greatest_ratios(
         found: Any = kernel(*of[:-1], *inverse)
         lowest, highest = found
         np.maximum.at(most, of.motion, lowest)
-        left: npt.NDArray[np.bool_] = highest > most[of.motion] + CLOSE
+        enough = most + np.maximum(CLOSE, PART_OF_EXCESS * (most - 1.0))
+        left: npt.NDArray[np.bool_] = highest > enough[of.motion]
         room -= len(left)
         if not left.any():
-            return most
+            return np.where(most > 1.0 + CLOSE, enough, 1.0)
         if room < 0:
             break
         of = of.divided(left)
     # Where rounding is more than `CLOSE`, dividing does not help, and the bound holds.
-    np.maximum.at(most, of.motion[left], highest[left])
-    return most
+    np.maximum.at(enough, of.motion[left], highest[left])
+    return enough
