@@ -17,12 +17,21 @@ from armillary.ik.avoidance import check_of_same
 from armillary.ik.reason import Reason
 from armillary.kernel.arguments import numbers_of, positive_number
 from armillary.kinematics.ending import Ending
+from armillary.kinematics.kernels import selection_of
 from armillary.kinematics.questions import jacobian
 from armillary.kinematics.state import State, bound_state, home
 from armillary.model.workcell import Workcell
 from armillary.planning.tool_curve import LEVER, Directions, ToolCurve
+from armillary.trajectories.kept_limits import (
+    BEYOND,
+    limited_spline,
+    slowed,
+    spline_excess,
+)
+from armillary.trajectories.limits import acceleration_limits, velocity_limits
 from armillary.trajectories.motion import Motion
 from armillary.trajectories.time_path import time_path
+from armillary.trajectories.timed_path import TimedPath
 
 __all__ = ["CartesianPath", "LineReason", "Stretch", "Tool", "timed_along"]
 
@@ -377,30 +386,96 @@ def timed_along(
         for first, last in pairwise(edges[k]) if path.success else ():
             alike.setdefault(last - first, []).append((k, first))
     parts: dict[tuple[int, int], Motion | StateError] = {}
-    for count, places in alike.items():
-        q = np.stack([paths[k].q[a : a + count + 1] for k, a in places])
-        s = np.stack([paths[k].s[a : a + count + 1] for k, a in places])
-        is_one = len(places) == 1
-        timed = time_path(
-            paths[0].tool.cell,
-            q[0] if is_one else q,
-            at=s[0] if is_one else s,
-            **limits,
-            path_rates=rates,
-            intervals=max(2, -(-INTERVALS // count)),
-            joints=paths[0].tool.joints,
-        )
-        for row, place in enumerate(places):
-            try:
-                parts[place] = timed.motion(() if is_one else row)
-            except StateError as error:
-                parts[place] = error
+    if alike:
+        timing = _Timing.of(paths[0].tool, rates, limits)
+        for count, places in alike.items():
+            of = [(paths[k], slice(a, a + count + 1)) for k, a in places]
+            q, s = (np.stack([getattr(p, x)[at] for p, at in of]) for x in ("q", "s"))
+            parts.update(zip(places, timing.motions(q, s), strict=True))
     return [
         _after_each_other([parts[k, a] for a in edges[k][:-1]])
         if path.success
         else StateError(f"This path has no times: {path}.")
         for k, path in enumerate(paths)
     ]
+
+
+@dataclass(frozen=True)
+class _Timing:
+    """How parts of paths become motions.
+
+    Attributes:
+        tool: What moves along them.
+        rows: A and b of limits of positions, A q <= b.
+        bounds: Least and greatest rates, and accelerations, shape (2, n) each.
+        options: What `time_path` is called with.
+    """
+
+    tool: Tool
+    rows: tuple[Array, Array]
+    bounds: tuple[Array, Array]
+    options: dict[str, Any]
+
+    @classmethod
+    def of(cls, tool: Tool, rates: tuple[float, float], limits: Any) -> _Timing:
+        """Return it for limits of rates of the path and of joints."""
+        cell = tool.cell
+        chosen = selection_of(cell, tool.joints).inputs
+        velocity, acceleration = (
+            limits.get(name) for name in ("velocity", "acceleration")
+        )
+        bounds = (
+            velocity_limits(cell, chosen, velocity),
+            acceleration_limits(cell, chosen, acceleration, is_needed=True),
+        )
+        coupled = cell.limit_rows
+        if len(coupled):
+            coupled = coupled.of_joints(chosen, tool.rest)
+        else:
+            coupled = coupled.of_joints(chosen, cell.home_q)
+        rows = coupled.polytope(*(each[list(chosen)] for each in cell.limits))
+        options = {**limits, "path_rates": rates, "joints": tool.joints}
+        return cls(tool, rows, bounds, options)
+
+    def motions(self, q: Array, s: Array) -> list[Motion | StateError]:
+        """Return the motions along several parts with as many samples.
+
+        Args:
+            q: Joint positions of samples, shape (m, k, n).
+            s: Their parameters, shape (m, k).
+        """
+        timed = self._timed(q, s)
+        found: list[Any] = []
+        for row in range(len(q)):
+            try:
+                motion = timed.motion(row)
+            except StateError as error:
+                found.append(error)
+                continue
+            if spline_excess(motion.curve, q[row], self.rows) > BEYOND:
+                knots = timed.curve.knots[row]
+                positions, *rates = limited_spline(s[row], knots, self.rows)
+                motion = self._timed(positions, s[row], (rates[0], rates[1])).motion()
+            found.append(motion)
+        if self.options.get("jerk") is not None:
+            return found
+        good = [k for k, each in enumerate(found) if isinstance(each, Motion)]
+        kept = slowed([found[k] for k in good], *self.bounds) if good else ()
+        for k, motion in zip(good, kept, strict=True):
+            found[k] = motion
+        return found
+
+    def _timed(
+        self, q: Array, s: Array, derivatives: tuple[Array, Array] | None = None
+    ) -> TimedPath:
+        return time_path(
+            self.tool.cell,
+            q,
+            at=s,
+            derivatives=derivatives,
+            intervals=max(2, -(-INTERVALS // (q.shape[-2] - 1))),
+            **self.options,
+        )
 
 
 def _after_each_other(parts: Sequence[Motion | StateError]) -> Motion | StateError:

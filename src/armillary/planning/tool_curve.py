@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Final, NamedTuple, TypeAlias, final
 
@@ -35,7 +35,9 @@ from armillary.planning.constraint import tilt
 from armillary.planning.curve_pieces import DEGREE, CurvePieces, CurvePoints
 from armillary.planning.segments import Arc, Segment
 from armillary.spatial import rotation as so3
+from armillary.spatial.polynomial import bernstein, derivative
 from armillary.spatial.vector import three
+from armillary.trajectories.curve import hermite_coefficients
 
 __all__ = [
     "LEVER",
@@ -202,7 +204,7 @@ class ToolCurve:
         """Return how far the tool turns on each piece at most, shape (m,) [rad]."""
         if not self.turning[:, 2:].any():
             return np.linalg.norm(self.turning[:, 1], axis=1) * self.lengths
-        rates = _control_points(_derivative(self.turning), self.lengths)
+        rates = _control_points(derivative(self.turning, axis=1), self.lengths)
         return np.linalg.norm(rates, axis=2).max(axis=1) * self.lengths
 
 
@@ -481,33 +483,11 @@ def _blended(one: _Piece, other: _Piece, radius: float) -> tuple[Array, Array]:
     still = np.zeros(3)
     first = zip(one.at(one.length - radius), (-radius * a, a, still), strict=True)
     last = zip(other.at(radius), (radius * b, b, still), strict=True)
-    ends = np.array([np.concatenate(pair) for pair in (*first, *last)])
-    coefficients = _hermite(ends, 2.0 * radius)
+    ends = [[np.concatenate(pair) for pair in each] for each in (first, last)]
+    length = 2.0 * radius
+    (by_share,) = hermite_coefficients(np.array([length]), np.array(ends))
+    coefficients = by_share / length ** np.arange(6.0)[:, None]
     return coefficients[:, :3], coefficients[:, 3:]
-
-
-HERMITE: Final = np.array(
-    [
-        [1.0, 0.0, 0.0, 0.0, 0.0, 0.0],
-        [0.0, 1.0, 0.0, 0.0, 0.0, 0.0],
-        [0.0, 0.0, 0.5, 0.0, 0.0, 0.0],
-        [-10.0, -6.0, -1.5, 10.0, -4.0, 0.5],
-        [15.0, 8.0, 1.5, -15.0, 7.0, -1.0],
-        [-6.0, -3.0, -0.5, 6.0, -3.0, 0.5],
-    ]
-)
-"""Coefficients of a polynomial of degree 5 by value, slope and curvature at 0 and 1."""
-
-
-def _hermite(ends: Array, length: float) -> Array:
-    """Return polynomials of degree 5, shape (6, d).
-
-    Args:
-        ends: Value, slope and curvature at 0, then at `length`, shape (6, d).
-        length: Where they end.
-    """
-    powers = length ** np.arange(6.0)
-    return HERMITE @ (ends * np.tile(powers[:3], 2)[:, None]) / powers[:, None]
 
 
 def joined_curves(planned: Sequence[PlannedCurve]) -> list[ToolCurve]:
@@ -582,7 +562,7 @@ def _bounds(
             return [np.linalg.norm(coefficients[:, 1], axis=1), none, none]
         sizes: list[Array] = []
         for _ in range(3):
-            coefficients = _derivative(coefficients)
+            coefficients = derivative(coefficients, axis=1)
             points = _control_points(coefficients, lengths)
             sizes.append(np.linalg.norm(points, axis=2).max(axis=1))
         return sizes
@@ -596,12 +576,6 @@ def _bounds(
     )
 
 
-def _derivative(coefficients: Array) -> Array:
-    """Return the derivative of polynomials, shape (m, d, 3) to (m, d - 1, 3)."""
-    powers: Array = np.arange(1.0, coefficients.shape[1])
-    return coefficients[:, 1:] * powers[:, None]
-
-
 def _control_points(coefficients: Array, lengths: Array) -> Array:
     """Return the points in whose convex hull polynomials stay over [0, length].
 
@@ -611,15 +585,4 @@ def _control_points(coefficients: Array, lengths: Array) -> Array:
     d = coefficients.shape[1] - 1
     powers = np.power(lengths[:, None], np.array(range(d + 1), np.float64))
     scaled = coefficients * powers[:, :, None]
-    return np.einsum("ji,mik->mjk", _bernstein(d), scaled)
-
-
-@lru_cache
-def _bernstein(d: int) -> Array:
-    """Return (j over i) / (d over i), shape (d + 1, d + 1) by j and i."""
-    return np.array(
-        [
-            [math.comb(j, i) / math.comb(d, i) for i in range(d + 1)]
-            for j in range(d + 1)
-        ]
-    )
+    return np.einsum("ji,mik->mjk", bernstein(d), scaled)

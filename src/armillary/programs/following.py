@@ -6,8 +6,10 @@ and X(s) a curve that is given relative to it, and
     s(t) = L (10 u^3 - 15 u^4 + 6 u^5),    u = t / T
 
 whose first and second derivatives are 0 at both ends. Rates and accelerations of joints
-are differences of the fourth order of inverse kinematics; between samples they are
-polynomials of degree 5.
+are those of polynomials of degree 5 through six samples of inverse kinematics around
+each, of which none is outside of the motion, since the third derivative of s jumps at
+its ends. Between samples joints are polynomials of degree 5, whose extremes are
+compared with limits.
 """
 
 from __future__ import annotations
@@ -19,9 +21,11 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.programs.ending import Impossible, RunReason
-from armillary.programs.meeting import BEND, FIRST, PEAK, SECOND, SHORTEST, Poses
-from armillary.programs.mover import LIMIT_ROUNDING, Mover
+from armillary.programs.meeting import SHORTEST, Poses
+from armillary.programs.mover import BEND, LIMIT_ROUNDING, PEAK, Mover
 from armillary.programs.tracks import JointValues
+from armillary.spatial.polynomial import differentiation
+from armillary.trajectories.kept_limits import greatest_ratios
 from armillary.trajectories.motion import Motion
 
 __all__ = ["FollowedWay"]
@@ -29,7 +33,33 @@ __all__ = ["FollowedWay"]
 Array = npt.NDArray[np.float64]
 
 STEP: Final = 0.01
-"""Between samples of a motion that follows a frame [s]."""
+"""Between samples of a motion that follows a frame [s], at most."""
+
+LEAST_PIECES: Final = 16
+"""A motion has so many polynomials, or more."""
+
+NEARLY: Final = 0.9
+"""What part of the duration of a straight motion is tried first."""
+
+AROUND: Final = 6
+"""Samples by which rates and accelerations are found."""
+
+
+def _weights(order: int) -> Array:
+    """Return weights of derivatives at each of `AROUND` samples at 0, 1, 2, ...
+
+    order: Of the derivative.
+
+    Returns:
+        Shape (AROUND, AROUND): of the samples, for the derivative at each of them.
+    """
+    at = np.arange(float(AROUND))
+    powers = at[:, None] ** np.arange(AROUND)
+    return np.asarray(powers @ differentiation(AROUND, order) @ np.linalg.inv(powers))
+
+
+FIRST: Final = _weights(1)
+SECOND: Final = _weights(2)
 
 
 class FollowedWay:
@@ -88,7 +118,7 @@ class FollowedWay:
         Raises:
             Impossible: The way is not followed, or the frame itself is too fast.
         """
-        self.duration = max(self.duration, 2.0 * SHORTEST)
+        self.duration = max(self.duration, self._shortest(values), 2.0 * SHORTEST)
         before, power = (0.0, 0.0), 1.0
         for _ in range(24):
             motion, excess = self.motion(values, self.begin, self.begin + self.duration)
@@ -106,6 +136,19 @@ class FollowedWay:
             RunReason.OUTRUN, f"the frame: {RunReason.OUTRUN.sentence} within limits"
         )
 
+    def _shortest(self, values: JointValues) -> float:
+        """Return about how long a straight motion to the end of the way takes [s].
+
+        As if the frame stood still; a little less, so that limits are not kept yet.
+        """
+        mover = self.mover
+        assert mover.solver is not None
+        X = self.frame(np.array([self.begin])) @ self._way(np.array([self._length]))
+        end = mover.solver(X[0], near=values.q, explain=False)
+        if not end.success:
+            return 0.0
+        return NEARLY * mover.shortest(end.q - values.q)
+
     def motion(
         self, values: JointValues, start: float, end: float
     ) -> tuple[Motion, float]:
@@ -121,11 +164,9 @@ class FollowedWay:
         """
         solver = self.mover.solver
         assert solver is not None
-        count = max(4, int(np.ceil((end - start) / STEP)))
+        count = max(LEAST_PIECES, int(np.ceil((end - start) / STEP)))
         h = (end - start) / count
-        # Two further instants at each side, for differences.
-        times = start + h * np.arange(-2.0, count + 3.0)
-        poses = self.poses(times)
+        poses = self.poses(start + h * np.arange(count + 1.0))
         path = solver.path(poses, start=values.q)
         bad = ~path.answer.success
         if bad.any():
@@ -135,11 +176,19 @@ class FollowedWay:
             reason = RunReason.JUMPS
             raise Impossible(reason, f"the way: {reason.sentence}")
         q = np.array(path.answer.q)
-        windows = np.lib.stride_tricks.sliding_window_view(q, 5, axis=0)
-        qd = windows @ FIRST / h
-        qdd = windows @ SECOND / h**2
-        q = q[2:-2].copy()
+        first = np.clip(np.arange(count + 1) - 2, 0, count + 1 - AROUND)
+        windows = np.lib.stride_tricks.sliding_window_view(q, AROUND, axis=0)[first]
+        place = np.arange(count + 1) - first
+        qd = np.einsum("kni,ki->kn", windows, FIRST[place]) / h
+        qdd = np.einsum("kni,ki->kn", windows, SECOND[place]) / h**2
         # It goes on exactly as joints move; rounding of the solver is not a jump.
         q[0], qd[0], qdd[0] = values
         motion = Motion.through(h * np.arange(count + 1.0), q, qd, qdd)
-        return motion, float(self.mover.excess(qd, qdd))
+        if not self.mover.are_kept(motion.curve, q):
+            raise Impossible(
+                RunReason.LIMITS, f"the way: {RunReason.LIMITS.sentence} between poses"
+            )
+        (excess,) = greatest_ratios(
+            [motion], self.mover.velocity, self.mover.acceleration
+        )
+        return motion, float(excess)

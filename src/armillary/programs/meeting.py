@@ -27,14 +27,11 @@ import numpy.typing as npt
 from armillary.programs.ending import Impossible, RunReason
 from armillary.programs.mover import LIMIT_ROUNDING, Mover, rests
 from armillary.programs.tracks import JointValues
-from armillary.trajectories.hermite import BASIS
+from armillary.spatial.polynomial import differentiation
+from armillary.trajectories.curve import hermite_coefficients
 from armillary.trajectories.motion import Motion
 
 __all__ = [
-    "BEND",
-    "FIRST",
-    "PEAK",
-    "SECOND",
     "SHORTEST",
     "Arrivals",
     "Poses",
@@ -64,11 +61,10 @@ MOST_REFINEMENTS: Final = 3
 NEARBY: Final = 1.0 + np.array([0.0, 1e-6, 1e-5, 1e-4, 1e-3])
 """By what durations are longer that are tried beside one that is expected."""
 
-SHORTEST: Final = float(DURATIONS[0])
+LONGER: Final = (1.0, 1.0 + 1e-7, 1.0 + 1e-5, 1.0 + 1e-3)
+"""By what a motion is longer where limits turn out not to be kept at all instants."""
 
-PEAK: Final = 1.875
-BEND: Final = 5.7735026918962573
-"""The greatest s' and s'' of 10 u^3 - 15 u^4 + 6 u^5 from 0 to 1, for u = t."""
+SHORTEST: Final = float(DURATIONS[0])
 
 RAMPS: Final = 3
 """How many ways between rest and the values at an end are tried."""
@@ -80,12 +76,10 @@ SAMPLES: Final = 33
 SHARES: Final = np.linspace(0.0, 1.0, SAMPLES)
 """Instants of a motion at which limits are compared, in parts of its duration."""
 
-DERIVATIVES: Final = np.stack(
-    [np.linalg.matrix_power(np.diag(np.arange(1.0, 6.0), 1), k) for k in range(5)]
-)
+POWERS: Final = np.arange(6)
+DERIVATIVES: Final = np.stack([differentiation(6, order) for order in range(5)])
 """From coefficients of r^0 to r^5 to those of derivatives by r, shape (5, 6, 6)."""
 
-POWERS: Final = np.arange(6)
 AT_SAMPLES: Final = (SHARES[:, None] ** POWERS) @ DERIVATIVES[:4]
 """From coefficients to derivatives of orders 0 to 3 there, shape (4, SAMPLES, 6)."""
 
@@ -119,7 +113,7 @@ def stop_at(mover: Mover, values: JointValues, q: Array) -> Motion:
         ends = JointValues(np.broadcast_to(q, still.shape), still, still)
         return Arrivals(ends, np.zeros(k, np.int64))
 
-    return quickest(mover, values, arrivals)
+    return quickest(mover, values, arrivals, least=mover.least(q - values.q))
 
 
 def meet(mover: Mover, values: JointValues, poses: Poses) -> Motion:
@@ -181,13 +175,16 @@ class _WithinLimits(NamedTuple):
     sooner: float
 
 
-def quickest(mover: Mover, values: JointValues, arrivals: Ends) -> Motion:
+def quickest(
+    mover: Mover, values: JointValues, arrivals: Ends, least: float = 0.0
+) -> Motion:
     """Return the motion of the least duration that keeps limits.
 
     Args:
         mover: The limits.
         values: With which values it begins, shape (n,) each.
         arrivals: With which it may end.
+        least: Shorter durations surely exceed limits [s].
 
     Raises:
         Impossible: No duration keeps limits.
@@ -221,7 +218,8 @@ def quickest(mover: Mover, values: JointValues, arrivals: Ends) -> Motion:
         return _WithinLimits(before, duration, end, sooner)
 
     for first in range(0, len(DURATIONS), AT_ONCE):
-        found = first_of(DURATIONS[first : first + AT_ONCE])
+        durations = DURATIONS[first : first + AT_ONCE]
+        found = None if durations[-1] < least else first_of(durations)
         if found is None:
             continue
         for _ in range(MOST_REFINEMENTS):
@@ -231,7 +229,11 @@ def quickest(mover: Mover, values: JointValues, arrivals: Ends) -> Motion:
                 near = np.minimum(found.sooner * NEARBY, found.duration)
                 found = first_of(near) or found
                 break
-        return _through([(0.0, values), (found.duration, found.end)])
+        for longer in LONGER:
+            end = first_of(found.duration * np.array([longer])) if longer > 1 else found
+            motion = end and _through([(0.0, values), (end.duration, end.end)])
+            if motion and mover.are_kept_along(motion):
+                return motion
     motion = _in_parts(mover, values, arrivals)
     if motion is not None:
         return motion
@@ -267,13 +269,10 @@ def _extremes(values: JointValues, ends: JointValues, durations: Array) -> Joint
         Shape (k, 2 SAMPLES - 1, n) each; where there is no extreme between samples, the
         second of these again.
     """
-    T = durations[:, None]
-    q, qd, qdd = values
-    # The same as `hermite_coefficients`, for many durations at once.
-    C = np.empty((6, *ends.q.shape))
-    parts = np.stack([ends.q - q, T * qd, T * ends.qd, T * T * qdd, T * T * ends.qdd])
-    np.einsum("jp,jkn->pkn", BASIS, parts, out=C)
-    C[0] += q
+    knots = np.empty((len(durations), 2, 3, ends.q.shape[1]))
+    for k, parts in enumerate(zip(values, ends, strict=True)):
+        knots[:, 0, k], knots[:, 1, k] = parts
+    C = hermite_coefficients(durations[:, None], knots)[:, 0].swapaxes(0, 1)
     at = np.einsum("osp,pkn->oskn", AT_SAMPLES, C)
     found = np.concatenate([at[:3], at[:3, 1:]], axis=1)
     # Each change of sign of the next derivative is one root of it, which two of
@@ -295,7 +294,7 @@ def _extremes(values: JointValues, ends: JointValues, durations: Array) -> Joint
         value *= r[:, None] ** POWERS
         found[order, SAMPLES + s, k, n] = value.sum(axis=1)
     ways, rates, bends = np.moveaxis(found, 1, 2)
-    each = T[:, None]
+    each = durations[:, None, None]
     return JointValues(ways, rates / each, bends / (each * each))
 
 
@@ -334,28 +333,11 @@ def _in_parts_of(
         end = JointValues(*(part[k] for part in ends))
         for ramp in islice(_ramps(mover, end, before=True), RAMPS):
             begin = float(durations[k]) - ramp[-1][0]
-            if begin - came >= max(_shortest(mover, ramp[0][1].q - rest.q), SHORTEST):
+            if begin - came >= max(mover.shortest(ramp[0][1].q - rest.q), SHORTEST):
                 # Of a ramp without a duration there is but one knot.
                 knots = [*stopped, *((begin + time, each) for time, each in ramp)]
                 return k, _through(knots)
     return None
-
-
-def _shortest(mover: Mover, way: Array) -> float:
-    """Return the least duration of a polynomial from rest to rest [s].
-
-    Its greatest rate is PEAK times way / T, its greatest acceleration BEND times
-    way / T^2, of either sign.
-    """
-    goes = way != 0.0
-    d = np.abs(way)[goes]
-    fastest = np.asarray(
-        np.where(way > 0.0, mover.velocity[1], -mover.velocity[0]), np.float64
-    )
-    rates = fastest[goes]
-    bends = np.minimum(mover.acceleration[1], -mover.acceleration[0])[goes]
-    least = np.maximum(PEAK * d / rates, np.sqrt(BEND * d / bends))
-    return float(least.max(initial=0.0))
 
 
 def _ramps(mover: Mover, values: JointValues, *, before: bool) -> Iterator[Knots]:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.ik.inverse_kinematics import InverseKinematics
+from armillary.model.limit_rows import LimitRows
 from armillary.programs.tracks import JointValues
+from armillary.trajectories.kept_limits import BEYOND, greatest_ratios, spline_excess
+from armillary.trajectories.motion import Motion
 
-__all__ = ["LIMIT_ROUNDING", "Mover", "rests"]
+__all__ = ["BEND", "LIMIT_ROUNDING", "PEAK", "Mover", "rests"]
 
 Array = npt.NDArray[np.float64]
 
-LIMIT_ROUNDING: Final = 1e-6
-"""By which part limits may be exceeded, as rounding of differences has it."""
+LIMIT_ROUNDING: Final = 1e-9
+"""By which part limits may be exceeded, as rounding has it."""
 
-INSIDE: Final = 1e-9
-"""By how much positions may be beyond their limits [m or rad]."""
+PEAK: Final = 1.875
+BEND: Final = 5.7735026918962573
+"""The greatest s' and s'' of 10 u^3 - 15 u^4 + 6 u^5 from 0 to 1, for u = t."""
 
 STILL: Final = 1e-7
 """Rates and accelerations below this are those of joints at rest."""
@@ -32,12 +37,14 @@ class Mover(NamedTuple):
         position: Least and greatest positions [m or rad], shape (2, n).
         velocity: Least and greatest rates, shape (2, n).
         acceleration: Least and greatest accelerations, shape (2, n).
+        coupled: Limits that couple joints, the others being where they are.
     """
 
     solver: InverseKinematics | None
     position: Array
     velocity: Array
     acceleration: Array
+    coupled: LimitRows | None = None
 
     @property
     def limits(self) -> bytes:
@@ -68,11 +75,61 @@ class Mover(NamedTuple):
             most = np.maximum(most, ratios.max(axis=(-2, -1), initial=0.0) ** power)
         return most
 
+    def least(self, way: Array) -> float:
+        """Return what no motion of joints by a way, (n,), is shorter than [s]."""
+        return self._longest(way, self._fastest(way))
+
+    def shortest(self, way: Array) -> float:
+        """Return the least duration of a polynomial from rest to rest [s].
+
+        Its greatest rate is PEAK times way / T, its greatest acceleration BEND times
+        way / T^2, of either sign.
+
+        way: By how much joints move, shape (n,).
+        """
+        bends = np.minimum(self.acceleration[1], -self.acceleration[0])
+        of_rates = PEAK * self._longest(way, self._fastest(way))
+        return max(of_rates, math.sqrt(BEND * self._longest(way, bends)))
+
+    def _fastest(self, way: Array) -> Array:
+        """Return the greatest rates in the directions of a way, shape (n,)."""
+        upper, lower = self.velocity[1], self.velocity[0]
+        return np.asarray(np.where(way > 0.0, upper, -lower), np.float64)
+
+    @staticmethod
+    def _longest(way: Array, most: Array) -> float:
+        """Return the greatest ratio of ways to limits of joints that move."""
+        goes = way != 0.0
+        with np.errstate(divide="ignore"):
+            return float((np.abs(way[goes]) / most[goes]).max(initial=0.0))
+
     def are_within(self, q: Array) -> npt.NDArray[np.bool_]:
         """Return whether positions, shape (..., k, n), are within their limits."""
         lower, upper = self.position
-        inside: Any = (q >= lower - INSIDE) & (q <= upper + INSIDE)
+        inside: Any = (q >= lower - BEYOND) & (q <= upper + BEYOND)
+        if self.coupled is not None:
+            A, b = self.coupled.A, self.coupled.b
+            inside = inside.all(axis=-1, keepdims=True) & (q @ A.T <= b + BEYOND)
         return np.asarray(inside.all(axis=(-2, -1)))
+
+    def are_kept(self, curve: Array, q: Array) -> bool:
+        """Return whether limits of positions hold between samples of a curve, too.
+
+        Args:
+            curve: Coefficients of its pieces, shape (k, 6, n).
+            q: The samples, shape (m, n).
+        """
+        n = q.shape[1]
+        rows = self.coupled or LimitRows.of(np.zeros((0, n)), np.zeros(0), (), n)
+        return spline_excess(curve, q, rows.polytope(*self.position)) <= BEYOND
+
+    def are_kept_along(self, motion: Motion) -> bool:
+        """Return whether all limits hold at all instants of a motion."""
+        ends = motion.curve[:, [0]].sum(axis=1), motion.curve.sum(axis=1)
+        if not self.are_kept(motion.curve, np.concatenate(ends)):
+            return False
+        (most,) = greatest_ratios([motion], self.velocity, self.acceleration)
+        return bool(most <= 1.0 + LIMIT_ROUNDING)
 
 
 def rests(values: JointValues) -> bool:

@@ -25,11 +25,12 @@ from armillary.programs.asked import AskedAnything, AskedLine, AskedPose, Asking
 from armillary.programs.ending import Impossible, RunReason
 from armillary.programs.following import FollowedWay
 from armillary.programs.meeting import meet, stop_at
-from armillary.programs.mover import Mover, rests
+from armillary.programs.mover import LIMIT_ROUNDING, Mover, rests
 from armillary.programs.steps import PTP, JointMotion, Linear, Planned
 from armillary.programs.tracks import Move, Track
 from armillary.programs.world import RunLimits, World
 from armillary.spatial.pose import Pose, pose_of_matrix
+from armillary.trajectories.kept_limits import slowed
 from armillary.trajectories.motion import Motion
 from armillary.trajectories.straight import straight_motion
 from armillary.trajectories.time_path import time_path
@@ -44,9 +45,6 @@ ROUGHLY: Final = 2.0**-12
 
 SAME_ANSWER: Final = 1e-6
 """Answers to a pose that are so near to each other are one [m or rad]."""
-
-MOST_EXCESS: Final = 1.01
-"""By which ratio limits may be exceeded by what follows a frame while it waits."""
 
 MOST_KEPT: Final = 20_000
 """Motions that a cell keeps for further runs."""
@@ -110,6 +108,7 @@ class Moves:
             limits.position[:, joints],
             limits.velocity[:, joints],
             limits.accelerations(joints) * acceleration,
+            self.world.coupled_rows(track),
         )
 
     def ptp(
@@ -164,7 +163,7 @@ class Moves:
     def _blended(
         self, step: PTP, track: Track, mover: Mover, way: list[Array]
     ) -> Motion:
-        return time_path(
+        motion = time_path(
             self.world.cell,
             np.stack(way),
             blend=step.blend,
@@ -172,6 +171,7 @@ class Moves:
             acceleration=(mover.acceleration[0], mover.acceleration[1]),
             joints=self.world.names(track),
         ).motion()
+        return slowed([motion], mover.velocity, mover.acceleration)[0]
 
     def _meeting(self, step: PTP, track: Track) -> tuple[list[Move], Following]:
         """Return the motion that ends at a pose of a frame that moves."""
@@ -322,7 +322,7 @@ class Moves:
 
         def make() -> Motion:
             motion, excess = way.motion(track.at(world.time), world.time, end)
-            if excess > MOST_EXCESS:
+            if excess > 1.0 + LIMIT_ROUNDING:
                 raise Impossible(
                     RunReason.OUTRUN,
                     f"{quote(frame)} moves, or changes its speed, faster than the "
@@ -401,7 +401,8 @@ class Moves:
             velocity=(rates[0], rates[1]),
             acceleration=(greatest[0], greatest[1]),
         )
-        return _of_joints(motion, track.joints)
+        motion = _of_joints(motion, track.joints)
+        return slowed([motion], mover.velocity, mover.acceleration)[0]
 
     def check_of(self, margin: float = 0.0) -> CollisionCheck:
         """Return the check of the present state."""

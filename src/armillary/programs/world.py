@@ -20,6 +20,7 @@ from armillary.kinematics.questions import fk
 from armillary.kinematics.state import State, branch_of
 from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
+from armillary.model.limit_rows import LimitRows
 from armillary.model.mount import WORLD
 from armillary.model.workcell import Workcell
 from armillary.programs.ending import Impossible, RunReason
@@ -367,6 +368,14 @@ class World:
             coupled = list(self.cell.limit_rows.others(track.joints.tolist()))
             self._coupled[track.name] = coupled
         return self.values(self.time).q[coupled].tobytes() if coupled else b""
+
+    def coupled_rows(self, track: Track) -> LimitRows | None:
+        """Return limits that couple the joints of a task, None where there are none."""
+        rows = self.cell.limit_rows
+        if not len(rows):
+            return None
+        found = rows.of_joints(track.joints.tolist(), self.values(self.time).q)
+        return found if len(found) else None
 
     def solver(
         self, frame: str, track: Track, relative_to: str = WORLD

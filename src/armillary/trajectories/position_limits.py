@@ -8,7 +8,6 @@ those intervals alone whose Bernstein coefficients, which bound it (Farouki, CAG
 
 from __future__ import annotations
 
-from math import comb
 from typing import Any, Final
 
 import numpy as np
@@ -17,8 +16,9 @@ import numpy.typing as npt
 from armillary.errors import ShapeError
 from armillary.kinematics.kernels import Joints, selection_of
 from armillary.model.workcell import Workcell
+from armillary.spatial.polynomial import bernstein, derivative, polynomial
 
-__all__ = ["greatest_excess", "workcell_of"]
+__all__ = ["greatest_excess", "greatest_values", "workcell_of"]
 
 Array = npt.NDArray[np.float64]
 
@@ -62,31 +62,24 @@ def greatest_excess(cell: Workcell, pieces: Array, joints: Joints) -> float:
     sums: Array = np.einsum("kdn,mn->kmd", pieces, A)
     sums[..., 0] -= b
     powers = int(sums.shape[-1])
-    values: Array = sums.reshape(-1, powers)
+    return greatest_values(sums.reshape(-1, powers))
+
+
+def greatest_values(values: Array) -> float:
+    """Return the greatest value of polynomials over [0, 1].
+
+    values: Their coefficients, constants first, shape (k, d + 1).
+    """
+    powers = int(values.shape[-1])
     ends = np.concatenate([values[:, 0], values.sum(axis=1)])
     most = float(ends.max())
-    bounds = (values @ _bernstein(powers - 1)).max(axis=1)
+    bounds = (values @ bernstein(powers - 1).T).max(axis=1)
     for k in np.argsort(-bounds).tolist():
         if not bounds[k] > most:
             break
-        slopes: Array = values[k, 1:] * np.arange(1, powers)
+        slopes = derivative(values[k])
         roots: npt.NDArray[np.complex128] = np.roots(slopes[::-1]).astype(np.complex128)
         for root in roots.tolist():
             if abs(root.imag) < REAL and 0.0 < root.real < 1.0:
-                terms = values[k] * root.real ** np.arange(powers)
-                most = max(most, float(terms.sum()))
+                most = max(most, float(polynomial(values[k], root.real)))
     return most
-
-
-def _bernstein(degree: int) -> Array:
-    """Return the matrix from powers to Bernstein coefficients, from the right.
-
-    r^i = sum_j C(j, i) / C(d, i) B_j(r) for j >= i.
-    """
-    size = degree + 1
-    return np.array(
-        [
-            [comb(j, i) / comb(degree, i) if j >= i else 0.0 for j in range(size)]
-            for i in range(size)
-        ]
-    )

@@ -18,7 +18,7 @@ from armillary.model.joint import Joint
 from armillary.model.rotation_minimizing_frame import rolling
 from armillary.model.spline import Piece, Spline, largest_distance, spline_through
 from armillary.model.unit import Unit
-from armillary.spatial.polynomial import polynomial
+from armillary.spatial.polynomial import derivative, polynomial
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import (
     Number,
@@ -102,10 +102,10 @@ def _bounds(piece: Piece, cubic: Array, field: Array) -> tuple[Array, Array]:
     width = half / PARTS
     middles = np.linspace(-half, half, 2 * PARTS + 1)[1::2]
     t = middles[:, np.newaxis] + width * _nodes()
-    w, rate = _values(piece.parameter, t), _values(_derived(piece.parameter), t)
-    T = _values(_derived(cubic), w)
-    bend = _values(_derived(_derived(cubic)), w)
-    u, du = _values(field, t), _values(_derived(field), t)
+    w, rate = _values(piece.parameter, t), _values(derivative(piece.parameter), t)
+    T = _values(derivative(cubic), w)
+    bend = _values(derivative(derivative(cubic)), w)
+    u, du = _values(field, t), _values(derivative(field), t)
 
     binormal, M = np.cross(T, bend), np.cross(u, T)
     length, across = _dot(T, T), _dot(M, M)
@@ -140,11 +140,6 @@ def _values(coefficients: Array, x: Array) -> Array:
     for coefficient in coefficients[::-1]:
         total = total * x + coefficient
     return total
-
-
-def _derived(coefficients: Array) -> Array:
-    order = np.arange(len(coefficients))
-    return (order * coefficients.T).T[1:]
 
 
 def _dot(a: Array, b: Array) -> Array:
