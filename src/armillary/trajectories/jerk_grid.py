@@ -368,12 +368,14 @@ def smooth_point(b1: Number, b2: Number, kept: Number) -> tuple[Number, Number]:
     return 0.25 * kept + 0.5 * b1 + 0.25 * b2, b1
 
 
-def guessed_point(b1: Number, guess_here: Number) -> tuple[Number, Number]:
-    """Return a control point as it is given, where it is, and of the envelope."""
-    return select(guess_here > 0.0, guess_here, b1), b1
+def guessed_point(
+    b1: Number, guess_here: Number, is_sound: Number
+) -> tuple[Number, Number]:
+    """Return a control point as it is guessed, where it is, and of the envelope."""
+    return select(is_sound > 0.0, guess_here, b1), b1
 
 
-def choose_guess(ratio: Vector, guess_first: Number, parts: Number) -> Number:
+def choose_guess(ratio: Vector, is_sound: Number, parts: Number) -> Number:
     """Return whether iterations begin with the guess: above 0.
 
     One that has to be lowered by much is of another curve, where knots were left out,
@@ -381,7 +383,7 @@ def choose_guess(ratio: Vector, guess_first: Number, parts: Number) -> Number:
     """
     straight, of_jerk, _ = ratio
     worst = maximum(straight, power(of_jerk, 2.0 / 3.0))
-    return select((worst < POOR) | (parts > 1.5), guess_first, 0.0)
+    return select((worst < POOR) | (parts > 1.5), is_sound, 0.0)
 
 
 def chosen_point(b1: Number, d1: Number, chosen: Number) -> Number:

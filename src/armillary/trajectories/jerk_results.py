@@ -1,0 +1,277 @@
+"""What is found along a path within limits of jerk: the motion, and what it exceeds.
+
+Symbols are those of `jerk_stages.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from armillary.spatial.vector import Number, Vector
+from armillary.trace.functions import absolute, maximum, select, sqrt
+from armillary.trajectories.hermite import basis
+from armillary.trajectories.jerk_grid import GridLimits
+from armillary.trajectories.jerk_spline import (
+    FAST,
+    TINY,
+    GridInterval,
+    greater,
+    spline_at,
+)
+from armillary.trajectories.timed_path import PathReason
+
+__all__ = [
+    "begin_motion",
+    "end_motion",
+    "greatest_peak",
+    "interval_result",
+    "motion_point",
+    "no_peak",
+    "pass_interval",
+    "reason_found",
+]
+
+START_TOO_FAST: Final = float(PathReason.START_TOO_FAST)
+END_TOO_FAST: Final = float(PathReason.END_TOO_FAST)
+STOPS: Final = float(PathReason.STOPS)
+
+# Nodes and weights of Gauss and Legendre on [0, 1]
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
+NODES: Final = tuple((0.5 + 0.5 * _NODES).tolist())
+WEIGHTS: Final = tuple((0.5 * _WEIGHTS).tolist())
+
+LAW: Final = np.stack(
+    [basis(np.linspace(0.0, 1.0, 9), order) for order in range(4)], axis=1
+)
+"""Polynomials of `curve.py` and their derivatives at parts of a time, (9, 4, 5)."""
+
+
+def no_peak(start: Number) -> Vector:
+    """Return what peaks begin with."""
+    return [0.0 * start] * 3
+
+
+class Results(NamedTuple):
+    """The motion in an interval."""
+
+    square_here: Number
+    square_next: Number
+    slope_here: Number
+    slope_next: Number
+    span_here: Number
+    jerk_here: Number
+    peak_here: Vector
+
+
+def interval_result(
+    interval: GridInterval,
+    is_first: Number,
+    is_last: Number,
+    special: Vector,
+    factor_here: Number,
+    limits: GridLimits,
+) -> Results:
+    """Return x and y at both ends, how long it takes, and parts of limits.
+
+    Between the three places derivatives of q are taken as parabolas of s, which they
+    are along cubic splines.
+    """
+    _, h_here, *_, deriv, _, scales = interval
+    velocity, _, jerk = limits
+    begin = interval.start()
+    time = 0.0
+    for node, weight in zip(NODES, WEIGHTS, strict=True):
+        x = spline_at(begin, h_here, node)[0]
+        time = time + weight * h_here / sqrt(maximum(x, TINY))
+    of_jerk: Number = 0.0
+    as_it_is = 1.0 / factor_here
+    samples: list[list[Vector]] = []
+    per_rate = [
+        [2.0 * as_it_is * j / most for j, most in zip(jerk, side, strict=True)]
+        for side in velocity
+    ]
+    # The motion is the polynomial of time that has s, s' and s'' at both ends.
+    x1, y1, _ = spline_at(begin, h_here, 1.0)
+    over = 1.0 / time
+    ends = (
+        h_here,
+        time * sqrt(maximum(begin[0], 0.0)),
+        time * sqrt(maximum(x1, 0.0)),
+        0.5 * time * time * begin[1],
+        0.5 * time * time * y1,
+    )
+    for table in LAW:
+        s, first, second, third = (
+            sum(float(c) * end for c, end in zip(row, ends, strict=True) if c)
+            for row in table
+        )
+        first, second, third = first * over, second * over**2, third * over**3
+        part = s / h_here
+        shares = (
+            2.0 * (part - 0.5) * (part - 1.0),
+            4.0 * part * (1.0 - part),
+            2.0 * part * (part - 0.5),
+        )
+        square, mixed = first * first, 2.0 * first * second
+        cube = square * first
+        rates: list[Number] = []
+        accelerations: list[Number] = []
+        jerks: list[Number] = []
+        for n, (scale, middle) in enumerate(zip(*scales, strict=True)):
+            d, v, half = (
+                sum(
+                    share * place[order][n]
+                    for share, place in zip(shares, deriv, strict=True)
+                )
+                for order in range(3)
+            )
+            r = (2.0 / 3.0 * v * square + 2.0 * half * second) * as_it_is
+            accelerations.append(scale * r - middle)
+            jerks.append(d * cube + v * mixed + 2.0 * half * third)
+            rate = half * first
+            rates.append(greater(rate * per_rate[0][n], rate * per_rate[1][n]))
+        samples.append([rates, accelerations, jerks])
+    top_rate, top, top_jerk = (_greatest(each) for each in zip(*samples, strict=True))
+    of_jerk = maximum(of_jerk, top_jerk)
+    x0, y0, _ = begin
+    # the constant path jerk near ends at rest, where it meets the grid
+    for is_end, hs, rows, x, y in (
+        (is_first, special[0], deriv[0], x0, y0),
+        (is_last, special[1], deriv[-1], x1, y1),
+    ):
+        is_near = (is_end > 0.5) & (hs > 0.0)
+        safe = select(hs > 0.0, hs, 1.0)
+        root = sqrt(maximum(x, 0.0))
+        cube = x * root
+        third = 4.0 / 9.0 * cube / (safe * safe)
+        for d, v, half in zip(*rows, strict=True):
+            of_end = absolute(d * cube + v * root * y + half * third)
+            of_jerk = maximum(of_jerk, select(is_near, of_end, 0.0))
+    peak = [top_rate * top_rate, top]
+    return Results(x0, x1, y0, y1, time, of_jerk * as_it_is, peak)
+
+
+def greatest_peak(peak: Vector, peak_here: Vector, jerk_here: Number) -> Vector:
+    """Return the greatest parts of limits as far as here."""
+    here = (*peak_here, jerk_here)
+    return [maximum(most, each) for most, each in zip(peak, here, strict=True)]
+
+
+def _greatest(samples: Sequence[Vector]) -> Number:
+    """Return the greatest of some functions of time, sampled in equal steps.
+
+    Between samples parabolas exceed them by an eighth of second differences at most.
+    That is far more than they do where they do not turn, but bounds by slopes let a
+    motion exceed its limits by 0.3 %.
+    """
+    most: Number = 0.0
+    for values in zip(*samples, strict=True):
+        bends = [
+            absolute(a - 2.0 * b + c)
+            for a, b, c in zip(values, values[1:], values[2:], strict=False)
+        ]
+        for value, bend in zip(values, [0.0, *bends, 0.0], strict=True):
+            most = greater(most, absolute(value) + 0.125 * bend)
+    return most
+
+
+def reason_found(relaxing: Number, moving: Vector, lasts: Number) -> Number:
+    """Return the number of a `PathReason`: why there is no motion, or 0."""
+    too_fast = select(moving[0] > 0.0, START_TOO_FAST, END_TOO_FAST)
+    return select(lasts < FAST, select(relaxing > 0.0, too_fast, 0.0), STOPS)
+
+
+# The motion
+
+
+class MotionPoint(NamedTuple):
+    """The motion at a point of the grid."""
+
+    way_here: Number
+    speed_here: Number
+    acceleration_here: Number
+
+
+def motion_point(
+    grid_here: Number, square_here: Number, slope_here: Number
+) -> MotionPoint:
+    """Return s, s' and s'' where an interval starts: s' = sqrt(x), s'' = y / 2."""
+    speed = sqrt(maximum(square_here, 0.0))
+    return MotionPoint(grid_here, speed, 0.5 * slope_here)
+
+
+class MotionBegun(NamedTuple):
+    """The motion at the start of the path, and at the first point of the grid."""
+
+    way_first: Number
+    speed_first: Number
+    acceleration_first: Number
+    time_first: Number
+    time_second: Number
+
+
+def begin_motion(
+    s_first: Number,
+    special: Vector,
+    speed_second: Number,
+    acceleration_second: Number,
+) -> MotionBegun:
+    """Return the motion as far as the grid.
+
+    At rest s = j t^3 / 6, which takes 3 s / s'. In motion the grid begins there.
+    """
+    hs = special[0]
+    rests = hs > 0.0
+    return MotionBegun(
+        s_first,
+        select(rests, 0.0, speed_second),
+        select(rests, 0.0, acceleration_second),
+        0.0,
+        select(rests, 3.0 * hs / speed_second, 0.0),
+    )
+
+
+def pass_interval(passed: Number, span_here: Number) -> Number:
+    """Return when the next point of the grid is passed."""
+    return passed + span_here
+
+
+class MotionEnded(NamedTuple):
+    """The motion at the last point of the grid, and at the end of the path."""
+
+    way_before: Number
+    way_last: Number
+    speed_before: Number
+    speed_last: Number
+    acceleration_before: Number
+    acceleration_last: Number
+    time_last: Number
+
+
+class GridEnded(NamedTuple):
+    """The last point of the grid."""
+
+    grid_last: Number
+    square_last: Number
+    slope_last: Number
+    time_before: Number
+
+
+def end_motion(grid: GridEnded, s_last: Number, special: Vector) -> MotionEnded:
+    """Return the motion behind the grid."""
+    s, square, slope, time = grid
+    _, speed, acceleration = motion_point(s, square, slope)
+    hs = special[1]
+    rests = hs > 0.0
+    return MotionEnded(
+        s,
+        s_last,
+        speed,
+        select(rests, 0.0, speed),
+        acceleration,
+        select(rests, 0.0, acceleration),
+        time + select(rests, 3.0 * hs / speed, 0.0),
+    )
