@@ -341,11 +341,23 @@ def test_what_cannot_be_is_said(cell: arm.Cell, names: tuple[str, ...]):
         cell.time_path(path, joints=names, acceleration=4.0, start_acceleration=1.0)
     with pytest.raises(ShapeError, match="two waypoints or more"):
         cell.time_path(path[:1], joints=names, **LIMITS)
-    with pytest.raises(ModelError, match="at most 4096 waypoints"):
+    with pytest.raises(ModelError, match="at most 4089 waypoints"):
         cell.time_path(np.zeros((4097, JOINTS)), joints=names, **LIMITS)
 
 
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.4], [0.3, 0.8]])
+
+
+@pytest.mark.parametrize("end", [0.05, 0.16, 0.2])
+def test_rates_hold_between_points_of_rounded_corners(cell: arm.Cell, end: float):
+    # slopes are polynomials of degree 4 there, and the end is in motion, so that all of
+    # the motion cannot be slowed down
+    path = np.array([[0.1928], [-0.6652], [0.2164], [0.7015]])
+    limits = {"velocity": 0.2883, "acceleration": 2.98, "jerk": 688.3}
+    joint = cell.joint_names[-1:]
+    motion = cell.time_path(path, joints=joint, **limits, blend=0.02, end=end).motion()
+    rates = motion.at(np.linspace(0.0, motion.duration, 10 * DENSE)).qd
+    assert np.abs(rates).max() < 1.001 * limits["velocity"]
 
 
 @pytest.mark.parametrize(

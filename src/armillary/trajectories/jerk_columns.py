@@ -25,7 +25,7 @@ the ends, where speeds rise from rest."""
 PLACES: Final = 3
 """At how many places of each interval limits hold: both ends and the middle."""
 
-RATES: Final = 8
+RATES: Final = 4
 """Into how many parts an interval is divided at whose starts rates are limited."""
 
 ORDERS: Final = 3
@@ -246,12 +246,14 @@ class JerkColumns(PathColumns):
     )
     count = Column("how many intervals there are")
     gap = Column("mu in parts of the duration over the intervals")
+    measures = Column("whether it is measured what the motion exceeds: above 0")
+    is_measured = Column("the same")
     BOTH_ENDS = Steps(
         "both_ends",
         *(knot_first, knot_last),
         *(s_first, s_second, s_last, s_before, parts),
         *(b_first, b_second, b_last, b_before, d_first, d_second, d_last, d_before),
-        *(h_zero, h_first, h_end, h_last, count, gap),
+        *(h_zero, h_first, h_end, h_last, count, gap, measures),
         *(
             place_first,
             was_first,

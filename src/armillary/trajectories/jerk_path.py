@@ -25,7 +25,7 @@ from armillary.trajectories.jerk_columns import GRADED
 from armillary.trajectories.jerk_guess import coarser, grid_points
 from armillary.trajectories.jerk_knots import MORE, closer_knots
 from armillary.trajectories.jerk_spline import FAST
-from armillary.trajectories.jerk_stages import GAP, jerk_pipeline, jerk_records
+from armillary.trajectories.jerk_stages import jerk_pipeline, jerk_records
 from armillary.trajectories.limits import limits_of
 from armillary.trajectories.path_parts import Curves, PathLimits
 from armillary.trajectories.timed_path import PathReason
@@ -57,9 +57,6 @@ UNLIMITED: Final = 1e9
 
 SHORTEST: Final = 1e-6
 """The least part of a path in which a motion accelerates fully."""
-
-COARSE_GAP: Final = 3e-3
-"""The weight of logarithms of motions on a coarser grid, from which others begin."""
 
 LOCAL: Final = 1e-3
 """By how much motions may exceed limits of jerk between places before they are found
@@ -453,7 +450,7 @@ def _coarse_motion(
     *_, knots, _, n = fewer.knots.shape
     asked = asked._replace(curve=_padded(fewer, size[0]))
     count = (knots - 1) * each + 2 * GRADED - 2
-    kernel = _kernel(n, size, knots - 1, each, count, rows=0, gap=COARSE_GAP)
+    kernel = _kernel(n, size, knots - 1, each, count, rows=0, is_last=False)
     return list(kernel(*asked.arrays)), count
 
 
@@ -602,7 +599,7 @@ def _kernel(
     was: int,
     *,
     rows: int,
-    gap: float = GAP,
+    is_last: bool = True,
 ) -> Kernel:
     code = _code(joints, size, rows=rows)
-    return code(jerk_records(intervals, per_knot, was, rows=rows, gap=gap))
+    return code(jerk_records(intervals, per_knot, was, rows=rows, is_last=is_last))

@@ -13,7 +13,7 @@ import numpy as np
 from armillary.spatial.vector import Number, Vector
 from armillary.trace.functions import absolute, maximum, select, sqrt
 from armillary.trajectories.hermite import basis
-from armillary.trajectories.jerk_grid import GridLimits
+from armillary.trajectories.jerk_grid import BetweenKnots, GridLimits, derivatives
 from armillary.trajectories.jerk_spline import (
     FAST,
     TINY,
@@ -27,7 +27,9 @@ __all__ = [
     "begin_motion",
     "end_motion",
     "greatest_peak",
-    "interval_result",
+    "interval_motion",
+    "interval_peak",
+    "measured",
     "motion_point",
     "no_peak",
     "pass_interval",
@@ -49,12 +51,17 @@ LAW: Final = np.stack(
 """Polynomials of `curve.py` and their derivatives at parts of a time, (9, 4, 5)."""
 
 
+def measured(measures: Number) -> Number:
+    """Return whether it is measured what the motion exceeds."""
+    return measures + 0.0
+
+
 def no_peak(start: Number) -> Vector:
     """Return what peaks begin with."""
     return [0.0 * start] * 3
 
 
-class Results(NamedTuple):
+class IntervalMotion(NamedTuple):
     """The motion in an interval."""
 
     square_here: Number
@@ -62,80 +69,92 @@ class Results(NamedTuple):
     slope_here: Number
     slope_next: Number
     span_here: Number
-    jerk_here: Number
-    peak_here: Vector
 
 
-def interval_result(
-    interval: GridInterval,
-    is_first: Number,
-    is_last: Number,
-    special: Vector,
-    factor_here: Number,
-    limits: GridLimits,
-) -> Results:
-    """Return x and y at both ends, how long it takes, and parts of limits.
-
-    Between the three places derivatives of q are taken as parabolas of s, which they
-    are along cubic splines.
-    """
-    _, h_here, *_, deriv, _, scales = interval
-    velocity, _, jerk = limits
-    begin = interval.start()
+def interval_motion(interval: GridInterval) -> IntervalMotion:
+    """Return x and y at both ends, and how long an interval takes."""
+    h_here, begin = interval.h_here, interval.start()
     time = 0.0
     for node, weight in zip(NODES, WEIGHTS, strict=True):
         x = spline_at(begin, h_here, node)[0]
         time = time + weight * h_here / sqrt(maximum(x, TINY))
-    of_jerk: Number = 0.0
-    as_it_is = 1.0 / factor_here
-    samples: list[list[Vector]] = []
-    per_rate = [
-        [2.0 * as_it_is * j / most for j, most in zip(jerk, side, strict=True)]
-        for side in velocity
-    ]
-    # The motion is the polynomial of time that has s, s' and s'' at both ends.
+    x0, y0, _ = begin
     x1, y1, _ = spline_at(begin, h_here, 1.0)
-    over = 1.0 / time
+    return IntervalMotion(x0, x1, y0, y1, time)
+
+
+class IntervalPeak(NamedTuple):
+    """The greatest parts of limits in an interval."""
+
+    jerk_here: Number
+    peak_here: Vector
+
+
+class PathEnd(NamedTuple):
+    """Whether an interval is at an end of the path, and how these are."""
+
+    is_first: Number
+    is_last: Number
+    special: Vector
+
+
+def interval_peak(
+    interval: GridInterval,
+    knots: BetweenKnots,
+    span_here: Number,
+    end: PathEnd,
+    factor_here: Number,
+    limits: GridLimits,
+) -> IntervalPeak:
+    """Return the greatest parts of limits in an interval.
+
+    With a, b and d for the derivatives of q by the part r of the way between knots,
+    and u, v and w for those of r by time,
+
+        qd = a u,  qdd = b u^2 + a v,  qddd = d u^3 + 3 b u v + a w
+    """
+    velocity, acceleration, jerk = limits
+    begin, time = interval.start(), span_here
+    x1, y1, _ = spline_at(begin, interval.h_here, 1.0)
+    # The motion is the polynomial of time that has s, s' and s'' at both ends.
     ends = (
-        h_here,
+        interval.h_here,
         time * sqrt(maximum(begin[0], 0.0)),
         time * sqrt(maximum(x1, 0.0)),
         0.5 * time * time * begin[1],
         0.5 * time * time * y1,
     )
+    start, _ = knots.parts()
+    per_way, per_time = 1.0 / (knots.s_to - knots.s_from), 1.0 / time
+    polynomials = knots.polynomials()
+    per_rate = [[1.0 / most for most in side] for side in velocity]
+    scales = [2.0 / (high - low) for low, high in zip(*acceleration, strict=True)]
+    middles = [
+        0.5 * (high + low) * scale
+        for low, high, scale in zip(*acceleration, scales, strict=True)
+    ]
+    per_jerk = [1.0 / most for most in jerk]
+    samples: list[list[Vector]] = []
     for table in LAW:
-        s, first, second, third = (
-            sum(float(c) * end for c, end in zip(row, ends, strict=True) if c)
+        way, u, v, w = (
+            per_way * sum(float(c) * x for c, x in zip(row, ends, strict=True) if c)
             for row in table
         )
-        first, second, third = first * over, second * over**2, third * over**3
-        part = s / h_here
-        shares = (
-            2.0 * (part - 0.5) * (part - 1.0),
-            4.0 * part * (1.0 - part),
-            2.0 * part * (part - 0.5),
-        )
-        square, mixed = first * first, 2.0 * first * second
-        cube = square * first
+        u, v, w = u * per_time, v * per_time**2, w * per_time**3
+        square, mixed, cube = u * u, 3.0 * u * v, u * u * u
         rates: list[Number] = []
         accelerations: list[Number] = []
         jerks: list[Number] = []
-        for n, (scale, middle) in enumerate(zip(*scales, strict=True)):
-            d, v, half = (
-                sum(
-                    share * place[order][n]
-                    for share, place in zip(shares, deriv, strict=True)
-                )
-                for order in range(3)
-            )
-            r = (2.0 / 3.0 * v * square + 2.0 * half * second) * as_it_is
-            accelerations.append(scale * r - middle)
-            jerks.append(d * cube + v * mixed + 2.0 * half * third)
-            rate = half * first
+        for n, c in enumerate(polynomials):
+            a, b, d = derivatives(c, start + way)
+            rate = a * u
             rates.append(greater(rate * per_rate[0][n], rate * per_rate[1][n]))
+            accelerations.append((b * square + a * v) * scales[n] - middles[n])
+            jerks.append((d * cube + b * mixed + a * w) * per_jerk[n])
         samples.append([rates, accelerations, jerks])
-    top_rate, top, top_jerk = (_greatest(each) for each in zip(*samples, strict=True))
-    of_jerk = maximum(of_jerk, top_jerk)
+    top_rate, top, of_jerk = (_greatest(each) for each in zip(*samples, strict=True))
+    as_it_is, deriv = 1.0 / factor_here, interval.deriv
+    is_first, is_last, special = end
     x0, y0, _ = begin
     # the constant path jerk near ends at rest, where it meets the grid
     for is_end, hs, rows, x, y in (
@@ -149,9 +168,10 @@ def interval_result(
         third = 4.0 / 9.0 * cube / (safe * safe)
         for d, v, half in zip(*rows, strict=True):
             of_end = absolute(d * cube + v * root * y + half * third)
-            of_jerk = maximum(of_jerk, select(is_near, of_end, 0.0))
+            of_end = select(is_near, of_end * as_it_is, 0.0)
+            of_jerk = maximum(of_jerk, of_end)
     peak = [top_rate * top_rate, top]
-    return Results(x0, x1, y0, y1, time, of_jerk * as_it_is, peak)
+    return IntervalPeak(of_jerk, peak)
 
 
 def greatest_peak(peak: Vector, peak_here: Vector, jerk_here: Number) -> Vector:

@@ -81,7 +81,9 @@ from armillary.trajectories.jerk_results import (
     begin_motion,
     end_motion,
     greatest_peak,
-    interval_result,
+    interval_motion,
+    interval_peak,
+    measured,
     motion_point,
     no_peak,
     pass_interval,
@@ -96,7 +98,10 @@ LIMIT: Final = 60
 """Most iterations."""
 
 GAP: Final = 4e-4
-"""The weight of logarithms by default; see `jerk_records`."""
+"""The weight of logarithms: mu is this part of the duration, over the intervals."""
+
+COARSE_GAP: Final = 3e-3
+"""The same of motions on a coarser grid, from which others begin."""
 
 
 def jerk_pipeline(
@@ -249,9 +254,14 @@ def _motion(regions: _Regions) -> tuple[Stage, ...]:
     """Return the stages from the last iterate to the motion."""
     columns = regions.columns
     return (
-        regions.several(interval_result),
+        regions.several(interval_motion),
         columns.stage(no_peak, writes=columns.peak),
-        regions.each(greatest_peak, columns.peak),
+        regions.ends(measured, columns.is_measured),
+        when(
+            columns.is_measured,
+            regions.several(interval_peak),
+            regions.each(greatest_peak, columns.peak),
+        ),
         regions.several(motion_point),
         regions.ends(begin_motion),
         regions.each(pass_interval, columns.passed_next),
@@ -261,7 +271,7 @@ def _motion(regions: _Regions) -> tuple[Stage, ...]:
 
 
 def jerk_records(
-    intervals: int, per_knot: int, was: int, *, rows: int = 0, gap: float = GAP
+    intervals: int, per_knot: int, was: int, *, rows: int = 0, is_last: bool = True
 ) -> dict[str, Records]:
     """Return the records of the tables of `jerk_pipeline`.
 
@@ -271,8 +281,8 @@ def jerk_records(
             divided.
         was: How many intervals the grid of the motion has with which this one begins.
         rows: As for `jerk_pipeline`.
-        gap: The weight of logarithms: mu is this part of the duration, over the
-            intervals.
+        is_last: Whether this is the motion that is looked for, or one on a coarser grid
+            from which others begin: mu is greater, and what it exceeds is not measured.
     """
     # of each point of the grid: the knot before, the share, a graded one and its factor
     none = 2 * GRADED
@@ -314,6 +324,7 @@ def jerk_records(
             was_intervals=np.array([float(was)]),
             parts=np.array([float(per_knot)]),
             count=np.array([float(count)]),
-            gap=np.array([gap]),
+            gap=np.array([GAP if is_last else COARSE_GAP]),
+            measures=np.array([float(is_last)]),
         ),
     }
