@@ -353,7 +353,7 @@ def test_rates_hold_between_points_of_rounded_corners(cell: arm.Cell, end: float
     # slopes are polynomials of degree 4 there, and the end is in motion, so that all of
     # the motion cannot be slowed down
     path = np.array([[0.1928], [-0.6652], [0.2164], [0.7015]])
-    limits = {"velocity": 0.2883, "acceleration": 2.98, "jerk": 688.3}
+    limits: dict[str, Any] = {"velocity": 0.2883, "acceleration": 2.98, "jerk": 688.3}
     joint = cell.joint_names[-1:]
     motion = cell.time_path(path, joints=joint, **limits, blend=0.02, end=end).motion()
     rates = motion.at(np.linspace(0.0, motion.duration, 10 * DENSE)).qd

@@ -163,13 +163,10 @@ def within_jerk(
 
     def solved(near: _Near, bounds: Array | None = None) -> list[Array]:
         here = asked._replace(near=near.motion)
-        rows = 0
-        if bounds is not None:
-            rows = bounds.shape[-2] // 2
-            padded = np.zeros((*bounds.shape[:-3], size[1], *bounds.shape[-2:]))
-            padded[..., :count, :, :] = bounds
-            here = here._replace(bounds=(padded,))
-        return _tightened(grid, here, near.intervals, rows)
+        if bounds is None:
+            return _tightened(grid, here, near.intervals, 0)
+        here = here.within(bounds, size[1])
+        return _tightened(grid, here, near.intervals, bounds.shape[-2] // 2)
 
     def timed(found: list[Array]) -> JerkTimed:
         return _results(found, count, curves, blocked)
@@ -351,6 +348,12 @@ class _KernelQuestion(NamedTuple):
     tighter: Array
     near: tuple[Array, ...]
     bounds: tuple[Array, ...] = ()
+
+    def within(self, bounds: Array, size: int) -> _KernelQuestion:
+        """Return the same within further limits, with room for `size` intervals."""
+        padded = np.zeros((*bounds.shape[:-3], size, *bounds.shape[-2:]))
+        padded[..., : bounds.shape[-3], :, :] = bounds
+        return self._replace(bounds=(padded,))
 
     @property
     def arrays(self) -> list[Array]:

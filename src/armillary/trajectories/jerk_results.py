@@ -153,10 +153,20 @@ def interval_peak(
             jerks.append((d * cube + b * mixed + a * w) * per_jerk[n])
         samples.append([rates, accelerations, jerks])
     top_rate, top, of_jerk = (_greatest(each) for each in zip(*samples, strict=True))
-    as_it_is, deriv = 1.0 / factor_here, interval.deriv
+    at_end = _end_jerk(interval, end) / factor_here
+    return IntervalPeak(maximum(of_jerk, at_end), [top_rate * top_rate, top])
+
+
+def _end_jerk(interval: GridInterval, end: PathEnd) -> Number:
+    """Return the jerk over its limit of the constant path jerks at ends at rest.
+
+    That is where they meet the grid, with limits of the interval as they are counted.
+    """
     is_first, is_last, special = end
-    x0, y0, _ = begin
-    # the constant path jerk near ends at rest, where it meets the grid
+    deriv = interval.deriv
+    x0, y0, _ = begin = interval.start()
+    x1, y1, _ = spline_at(begin, interval.h_here, 1.0)
+    greatest: Number = 0.0
     for is_end, hs, rows, x, y in (
         (is_first, special[0], deriv[0], x0, y0),
         (is_last, special[1], deriv[-1], x1, y1),
@@ -167,11 +177,9 @@ def interval_peak(
         cube = x * root
         third = 4.0 / 9.0 * cube / (safe * safe)
         for d, v, half in zip(*rows, strict=True):
-            of_end = absolute(d * cube + v * root * y + half * third)
-            of_end = select(is_near, of_end * as_it_is, 0.0)
-            of_jerk = maximum(of_jerk, of_end)
-    peak = [top_rate * top_rate, top]
-    return IntervalPeak(of_jerk, peak)
+            here = absolute(d * cube + v * root * y + half * third)
+            greatest = maximum(greatest, select(is_near, here, 0.0))
+    return greatest
 
 
 def greatest_peak(peak: Vector, peak_here: Vector, jerk_here: Number) -> Vector:
