@@ -161,7 +161,7 @@ def within_jerk(
     knots = curve.at.shape[-1]
     grid = _Grid(n, size, knots - 1, per_knot, count)
 
-    def solved(near: _Near, bounds: Array | None = None) -> list[Array]:
+    def solved(near: _NearMotion, bounds: Array | None = None) -> list[Array]:
         here = asked._replace(near=near.motion)
         if bounds is None:
             return _tightened(grid, here, near.intervals, 0)
@@ -175,18 +175,18 @@ def within_jerk(
     if bounded is None:
         # where the motion at an end is given, a guess for it is of little use
         rests = np.asarray((special > 0.0).all(axis=-1))
-        return timed(solved(_Near(_motion_near(coarse, rests), fewer)))
+        return timed(solved(_NearMotion(_motion_near(coarse, rests), fewer)))
     points = grid_points(curve, per_knot, special)
     in_motion = np.asarray((special <= 0.0).any(axis=-1))
-    begun = _Near(asked.near, fewer)
+    begun = _NearMotion(asked.near, fewer)
     return _within_bounds(bounded, solved, timed, begun, points, in_motion, count)
 
 
 def _within_bounds(
     path: PathBounds,
-    solved: Callable[[_Near, Array], list[Array]],
+    solved: Callable[[_NearMotion, Array], list[Array]],
     timed: Callable[[list[Array]], JerkTimed],
-    near: _Near,
+    near: _NearMotion,
     points: Array,
     in_motion: npt.NDArray[np.bool_],
     count: int,
@@ -210,7 +210,7 @@ def _within_bounds(
     found: list[Array] = []
     for _ in range(1 + FRICTION_ITERATIONS * made.has_viscous):
         found = solved(near, made.rows)
-        near = _Near(_motion_near(found), count)
+        near = _NearMotion(_motion_near(found), count)
         made = path.bounds(*_points(found, count), tighter, is_first=False)
     result = timed(found)
     over = path.excess(result)
@@ -379,7 +379,7 @@ def _padded(curve: PathCurve, size: int) -> tuple[Array, Array]:
     return at, path
 
 
-class _Near(NamedTuple):
+class _NearMotion(NamedTuple):
     """A motion near the one that is looked for.
 
     Attributes:
