@@ -1,4 +1,4 @@
-"""Records that run abreast: the same as one by one, whatever a block of rows is."""
+"""Several records at once: the same as one by one, whatever a block of rows is."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import compile_pipeline
 from armillary.kernel.pipeline_reference import evaluate
 from armillary.kernel.stages import Each, program
-from armillary.kernel.tables import Table, index, reals
+from armillary.kernel.tables import Table, chosen_index, index, reals
 from armillary.trace import Port
-from armillary.trace.functions import sin
+from armillary.trace.functions import select, sin
 
 Array = npt.NDArray[np.float64]
 
@@ -28,10 +28,10 @@ STEPS = Table(
         *(index("other", "others"), reals("weight", (2,))),
     ),
 )
-ABREAST = "here", "next", "total_here", "total_next"
+SEVERAL = "here", "next", "total_here", "total_next"
 
 
-def walk(*, abreast: tuple[str, ...] = ABREAST) -> Pipeline:
+def walk(*, several: tuple[str, ...] = SEVERAL) -> Pipeline:
     """Return a pipeline that adds to numbers in place, and writes some of them twice.
 
     Entry k + 1 of `totals` is written by record k and, with the same number, by k + 1.
@@ -68,9 +68,9 @@ def walk(*, abreast: tuple[str, ...] = ABREAST) -> Pipeline:
         (Port("pairs", (MOST + 1, 2)), Port("others", (5, 3)), Port("factors", (2,))),
         (STEPS,),
         (
-            Each("steps", (totals,), abreast=abreast),
-            Each("steps", (add,), abreast=abreast),
-            Each("steps", (move,), abreast=abreast),
+            Each("steps", (totals,), several=several),
+            Each("steps", (add,), several=several),
+            Each("steps", (move,), several=several),
         ),
         ("totals", "pairs"),
         (Port("totals", (MOST + 1,)),),
@@ -104,7 +104,7 @@ def test_machine_code_is_the_reference(count: int, batch: tuple[int, ...]):
     given = rows(batch)
     for lanes in (1, None):
         kernel = compile_pipeline(walk(), lanes=lanes)(records(count))
-        one_by_one = compile_pipeline(walk(abreast=()), lanes=lanes)(records(count))
+        one_by_one = compile_pipeline(walk(several=()), lanes=lanes)(records(count))
         expected = evaluate(walk(), kernel.tables, *given)
         of_reference, pairs = expected
         for totals, moved in (kernel(*given), one_by_one(*given)):
@@ -126,7 +126,7 @@ def test_rows_with_numbers_too_large_for_a_formula_are_computed_again():
     assert totals[1, :10] == pytest.approx(expected[1, :10], rel=1e-13, abs=1e-13)
 
 
-def test_what_cannot_run_abreast_is_refused():
+def test_what_cannot_run_at_once_is_refused():
     pipeline = walk()
 
     def with_each(each: Each) -> Pipeline:
@@ -135,18 +135,107 @@ def test_what_cannot_run_abreast_is_refused():
     regions = [stage for stage in pipeline.stages if isinstance(stage, Each)]
     (totals,), (add,), (move,) = (each.stages for each in regions)
     with pytest.raises(KernelError, match="are indices of a record"):
-        with_each(Each("steps", (totals,), abreast=(*ABREAST, "weight")))
+        with_each(Each("steps", (totals,), several=(*SEVERAL, "weight")))
     with pytest.raises(KernelError, match="write entries of"):
-        with_each(Each("steps", (add,), abreast=("here",)))
-    with pytest.raises(KernelError, match="cannot run abreast"):
-        with_each(Each("steps", (totals,), together=True, abreast=ABREAST))
+        with_each(Each("steps", (add,), several=("here",)))
+    with pytest.raises(KernelError, match="cannot run at once"):
+        with_each(Each("steps", (totals,), together=True, several=SEVERAL))
     halve = program(lambda next: next[0] / 2.0, "total_here", next=(2,))
     with pytest.raises(KernelError, match="'next', an entry that another record"):
-        with_each(Each("steps", (move, halve), abreast=ABREAST))
+        with_each(Each("steps", (move, halve), several=SEVERAL))
     first = program(lambda pairs: pairs[0][1], "first", pairs=(MOST + 1, 2))
     with pytest.raises(KernelError, match="all of 'pairs'"):
         replace(pipeline, stages=(*pipeline.stages, first))
     tables = records(5)
     tables["steps"]["next"] = tables["steps"]["next"][::-1]
-    with pytest.raises(KernelError, match="'next' of a record is not one more"):
+    with pytest.raises(KernelError, match="'next' of one is not one more"):
         compile_pipeline(pipeline, lanes=1)(tables)
+
+
+# Entries that rows choose
+
+
+CHOOSING = Table(
+    "places",
+    (
+        *(index("before", "places"), index("place", "places")),
+        *(index("picked", "sums"), reals("position")),
+        chosen_index("next_start", "starts", "before"),
+        *(chosen_index("own", "pairs", "place"), chosen_index("end", "pairs", "place")),
+    ),
+)
+
+
+def choosing(*, several: bool) -> Pipeline:
+    """Return a pipeline that finds where numbers lie between `starts`, and looks up.
+
+    The next start is one ahead of the place before, and `end` two ahead of the place.
+    """
+    find = program(
+        lambda before, next_start, position: (
+            before + select(next_start <= position, 1.0, 0.0)
+        ),
+        "place",
+        before=(),
+        next_start=(),
+        position=(),
+    )
+    look = program(
+        lambda own, end: own[0] + 10.0 * end[1], "picked", own=(2,), end=(2,)
+    )
+    fields = ("picked",) if several else ()
+    return Pipeline(
+        "choosing",
+        (Port("starts", (5,)), Port("pairs", (5, 2)), Port("first", ())),
+        (CHOOSING, Table("begin", (index("begun", "places"),), is_single=True)),
+        (
+            Each("begin", (program(lambda first: first, "begun", first=()),)),
+            Each("places", (find,)),
+            Each("places", (look,), several=fields),
+        ),
+        ("places", "sums"),
+        (Port("places", (12,)), Port("sums", (11,))),
+    )
+
+
+def chosen_records() -> dict[str, dict[str, Array]]:
+    here = np.arange(11)
+    fields = {
+        **{"before": here, "place": here + 1, "picked": here, "position": here + 0.0},
+        **{"next_start": here * 0 + 1, "own": here * 0, "end": here * 0 + 2},
+    }
+    return {"places": fields, "begin": {"begun": np.array([0])}}
+
+
+@pytest.mark.parametrize("several", [True, False])
+def test_each_row_chooses_its_entries(*, several: bool):
+    rng = np.random.default_rng(3)
+    starts = np.cumsum(rng.uniform(0.6, 3.0, size=(6, 5)), axis=-1)
+    starts[:, 0], starts[:, -1] = -1.0, 20.0
+    pairs = rng.normal(size=(6, 5, 2))
+    # before, behind, between, and no place at all
+    first = np.array([0.0, -3.0, 40.0, 0.7, np.nan, 1.0])
+    pipeline = choosing(several=several)
+    kernel = compile_pipeline(pipeline, lanes=1)(chosen_records())
+    places, sums = kernel(starts, pairs, first)
+    right_places, right_sums = evaluate(pipeline, kernel.tables, starts, pairs, first)
+    np.testing.assert_array_equal(places, right_places)
+    assert sums == pytest.approx(right_sums, rel=1e-14)
+    inner = np.searchsorted(starts[0, 1:], np.arange(11.0), side="right")
+    np.testing.assert_array_equal(places[0, 1:], inner)
+    own, end = pairs[0, inner, 0], pairs[0, np.minimum(inner + 2, 4), 1]
+    assert sums[0] == pytest.approx(own + 10.0 * end, rel=1e-14)
+
+
+def test_rows_that_choose_entries_are_computed_one_at_a_time():
+    with pytest.raises(KernelError, match="compile it with lanes=1"):
+        compile_pipeline(choosing(several=True), lanes=4)
+
+
+def test_what_chooses_is_one_number_of_the_same_table():
+    pipeline = choosing(several=True)
+    for by in ("own", "begun"):
+        fields = (*CHOOSING.fields[:-1], chosen_index("end", "pairs", by))
+        table = Table(CHOOSING.name, fields)
+        with pytest.raises(KernelError, match="what chooses 'end'"):
+            replace(pipeline, tables=(table, *pipeline.tables[1:]))

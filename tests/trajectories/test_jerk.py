@@ -11,13 +11,21 @@ import pytest
 
 import armillary as arm
 from armillary.errors import ModelError, ShapeError
+from armillary.kernel.pipeline_kernel import compile_pipeline
+from armillary.kernel.pipeline_reference import evaluate
 from armillary.trajectories.curve import (
     PathCurve,
     hermite_coefficients,
     natural_spline,
 )
+from armillary.trajectories.jerk_columns import GRADED
 from armillary.trajectories.jerk_guess import coarser
-from armillary.trajectories.jerk_knots import closer_knots
+from armillary.trajectories.jerk_knots import (
+    MORE,
+    closer_knots,
+    knots_pipeline,
+    knots_records,
+)
 from armillary.trajectories.timed_path import PathReason, TimedPath
 from masses import with_links
 
@@ -184,12 +192,17 @@ def test_a_grid_of_many_waypoints_is_closer_at_bends(
 
 def test_knots_are_added_between_knots_but_not_at_ends():
     curve = PathCurve(*random_curves(12))
-    time = np.cumsum(np.random.default_rng(2).random((2, 12)), axis=-1)
-    speed = 1.0 + np.random.default_rng(3).random((2, 12))
-    speed[0, 6] = 0.01
+    at, knots = np.zeros((2, 187)), np.zeros((2, 187, 3, JOINTS))
+    at[:, :12], knots[:, :12] = curve.at, curve.knots
+    time, speed = np.zeros((2, 195)), np.zeros((2, 195))
+    inner = slice(GRADED + 1, GRADED + 11)  # the grid is divided further at both ends
+    time[:, inner] = np.cumsum(np.random.default_rng(2).random((2, 10)), axis=-1)
+    speed[:, inner] = 1.0 + np.random.default_rng(3).random((2, 10))
+    speed[0, GRADED + 6] = 0.01
     time[1], speed[1] = np.nan, np.nan  # where there is no motion
-    closer = closer_knots(curve, time, speed, 31)
-    assert closer.at.shape == (2, 32)
+    made = closer_knots((at, knots), (time, speed), (187, 192), 11)
+    count = 11 + MORE
+    closer = PathCurve(made[0][:, : count + 1], made[1][:, : count + 1])
     assert (np.diff(closer.at) > 0.0).all()
     for row in range(2):
         kept = np.isin(curve.at[row], closer.at[row])
@@ -201,7 +214,20 @@ def test_knots_are_added_between_knots_but_not_at_ends():
             assert counts[5:7].sum() > 0.3 * counts.sum()
         else:
             assert np.ptp(counts[1:-1]) <= 1
-    assert closer.knots == pytest.approx(curve.at_parameters(closer.at), rel=1e-14)
+    right = curve.at_parameters(closer.at)
+    assert closer.knots == pytest.approx(right, rel=1e-11, abs=1e-11)
+
+
+def test_machine_code_that_adds_knots_is_the_reference():
+    pipeline = knots_pipeline(2, knots=12 + MORE, intervals=12 + MORE)
+    kernel = compile_pipeline(pipeline, lanes=1)(knots_records(11))
+    rng = np.random.default_rng(5)
+    given = [rng.random((3, *port.shape)) for port in pipeline.inputs]
+    given[0], given[2] = (np.cumsum(given[k], axis=-1) for k in (0, 2))
+    right = evaluate(pipeline, kernel.tables, *given)
+    for found, expected in zip(kernel(*given), right, strict=True):
+        made = slice(12 + MORE)
+        assert found[:, made] == pytest.approx(expected[:, made], rel=1e-9, abs=1e-9)
 
 
 def test_a_coarser_grid_has_the_same_intervals_at_both_ends():
@@ -315,11 +341,23 @@ def test_what_cannot_be_is_said(cell: arm.Cell, names: tuple[str, ...]):
         cell.time_path(path, joints=names, acceleration=4.0, start_acceleration=1.0)
     with pytest.raises(ShapeError, match="two waypoints or more"):
         cell.time_path(path[:1], joints=names, **LIMITS)
-    with pytest.raises(ModelError, match="at most 4096 waypoints"):
+    with pytest.raises(ModelError, match="at most 4089 waypoints"):
         cell.time_path(np.zeros((4097, JOINTS)), joints=names, **LIMITS)
 
 
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.4], [0.3, 0.8]])
+
+
+@pytest.mark.parametrize("end", [0.05, 0.16, 0.2])
+def test_rates_hold_between_points_of_rounded_corners(cell: arm.Cell, end: float):
+    # slopes are polynomials of degree 4 there, and the end is in motion, so that all of
+    # the motion cannot be slowed down
+    path = np.array([[0.1928], [-0.6652], [0.2164], [0.7015]])
+    limits: dict[str, Any] = {"velocity": 0.2883, "acceleration": 2.98, "jerk": 688.3}
+    joint = cell.joint_names[-1:]
+    motion = cell.time_path(path, joints=joint, **limits, blend=0.02, end=end).motion()
+    rates = motion.at(np.linspace(0.0, motion.duration, 10 * DENSE)).qd
+    assert np.abs(rates).max() < 1.001 * limits["velocity"]
 
 
 @pytest.mark.parametrize(

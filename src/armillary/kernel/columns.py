@@ -54,7 +54,7 @@ from armillary.kernel.stages import (
     When,
     While,
 )
-from armillary.kernel.tables import Field, Table
+from armillary.kernel.tables import Field, Table, chosen_index, index
 from armillary.trace import Port, Program, trace
 
 __all__ = [
@@ -506,12 +506,15 @@ def number_field(column: Port) -> Field:
     return Field(column.name, "real", column.shape)
 
 
-def index_field(column: Port, into: Port | str) -> Field:
+def index_field(column: Port, into: Port | str, *, by: str = "") -> Field:
     """Return the field that is a position along the first axis of another column.
 
     Formulas read what that column holds there, by the name of the field.
+
+    by: The field by which each row chooses the position, see `chosen_index`.
     """
-    return Field(column.name, "index", (), into if isinstance(into, str) else into.name)
+    name = into if isinstance(into, str) else into.name
+    return chosen_index(column.name, name, by) if by else index(column.name, name)
 
 
 def each(
@@ -521,11 +524,11 @@ def each(
     active: Port | None = None,
     together: bool = False,
     near: NearRecords | None = None,
-    abreast: Sequence[Port] = (),
+    several: Sequence[Port] = (),
 ) -> Each:
     """Return stages that run for each record of a table; see `Each`."""
     name = active.name if active else ""
-    ports = tuple(port.name for port in abreast)
+    ports = tuple(port.name for port in several)
     return Each(table.name, stages, within, name, together, near, ports)
 
 

@@ -263,6 +263,11 @@ class _Printer:
     def _values(self, table: Table, one: Field) -> str:
         """Return the list of arrays of a field; of numbers, one more is NaN."""
         values = self.tables[table.name][one.name]
+        if one.by:
+            raise KernelError(
+                f"The pipeline '{self.pipeline.name}' has entries that rows choose, "
+                "which cannot be printed as JavaScript."
+            )
         if one.kind == "index":
             column, size = (
                 self.names[one.of],

@@ -49,10 +49,10 @@ from armillary.kernel.stages import (
     Subdivide,
     When,
     While,
-    abreast_in,
     dense_in,
     lane_regions_in,
     programs_in,
+    several_in,
 )
 from armillary.kernel.tables import Table
 from armillary.trace import Port, Program
@@ -177,7 +177,7 @@ def _parts(stages: Sequence[Stage]) -> Iterator[str]:
             case Each():
                 names = (
                     *(stage.table, stage.within, stage.active),
-                    *(stage.together, stage.abreast),
+                    *(stage.together, stage.several),
                 )
                 yield f"each {names!r} {stage.near!r} ("
             case Abreast():
@@ -218,8 +218,8 @@ class _Check:
         # Ranges lead from a record to those of another table, which must exist.
         self.spans = {one.name: one.of for one in fields if one.kind == "span"}
         # Columns whose numbers may lie otherwise than one entry behind the other.
-        abreast = (self.fields.get(name) for _, name in abreast_in(pipeline.stages))
-        self.by_entries = {one.of for one in abreast if one}
+        several = (self.fields.get(name) for _, name in several_in(pipeline.stages))
+        self.by_entries = {one.of for one in several if one}
         others = [one.of for one in fields if one.kind == "record"]
         for table in (*self.spans.values(), *others):
             pipeline.table(table)
@@ -266,7 +266,7 @@ class _Check:
                         self.number(stage.active, known, "the end of a region")
                     if stage.near:
                         self.near(stage, stage.near, known, fields)
-                    if stage.abreast:
+                    if stage.several:
                         self.several_records(stage)
                 case Abreast():
                     inner = {**fields, **self.abreast(stage, known)}
@@ -426,6 +426,12 @@ class _Check:
                 if not self.shapes[one.of]:
                     raise self.fault(f"the column '{one.of}' is only one number")
                 shapes[one.name] = self.shapes[one.of][1:]
+        for one in self.pipeline.table(each.table).fields:
+            if one.by and shapes.get(one.by) != ():
+                raise self.fault(
+                    f"what chooses '{one.name}' must be another field of its table, "
+                    f"with one number; '{one.by}' is not"
+                )
         return shapes
 
     def abreast(self, stage: Abreast, known: set[str]) -> dict[str, tuple[int, ...]]:
@@ -435,6 +441,11 @@ class _Check:
                 raise self.fault(
                     f"an `Abreast` reads '{stage.table}', whose field '{one.name}' is "
                     f"of the kind '{one.kind}', neither 'real' nor 'index'"
+                )
+            if one.by:
+                raise self.fault(
+                    f"an `Abreast` reads '{stage.table}', whose field '{one.name}' is "
+                    "an entry that rows choose"
                 )
         if stage.chosen:
             self.known(stage.chosen, known, "which records are chosen")
@@ -456,17 +467,17 @@ class _Check:
         """Refuse regions whose records cannot run in any order."""
         fields = self.pipeline.table(each.table).fields
         kinds = {one.name: one.kind for one in fields}
-        if any(kinds.get(name) != "index" for name in each.abreast):
-            raise self.fault(f"not all of {each.abreast} are indices of a record")
+        if any(kinds.get(name) != "index" for name in each.several):
+            raise self.fault(f"not all of {each.several} are indices of a record")
         if each.within or each.active or each.together or each.near:
-            raise self.fault(f"some records of '{each.table}' cannot run abreast")
+            raise self.fault(f"several records of '{each.table}' cannot run at once")
         for stage in each.stages:
             outputs = stage.outputs if isinstance(stage, Program) else ()
             names = {port.name for port in outputs}
-            if not names or names - set(each.abreast):
+            if not names or names - set(each.several):
                 raise self.fault(
-                    f"records of '{each.table}' that run abreast write entries of "
-                    f"{each.abreast}, in programs"
+                    f"records of '{each.table}', several at once, write entries of "
+                    f"{each.several}, in programs"
                 )
 
         # A record sees of such columns what it wrote itself, not what others did.
@@ -479,19 +490,19 @@ class _Check:
                 others = [k for name, k in written if name == column and k != port.name]
                 if column and others:
                     raise self.fault(
-                        f"records of '{each.table}' that run abreast read "
+                        f"records of '{each.table}', several at once, read "
                         f"'{port.name}', an entry that another record writes through "
                         f"'{others[0]}'; do that in two regions"
                     )
 
     def whole_columns(self, stage: Program | Call | Dense) -> None:
-        """Refuse stages on all entries of a column that records abreast lead to."""
+        """Refuse stages on all entries of a column that several records lead to."""
         inputs = [one if isinstance(one, str) else one.name for one in stage.inputs]
         for name in (*inputs, *(port.name for port in stage.outputs)):
             if name in self.by_entries and len(self.shapes.get(name, ())) > 1:
                 raise self.fault(
-                    f"a stage reads or writes all of '{name}', of which records that "
-                    "run abreast have entries; read and write it by an index"
+                    f"a stage reads or writes all of '{name}', of which several "
+                    "records at once have entries; read and write it by an index"
                 )
 
     def near(

@@ -36,7 +36,7 @@ from armillary.kernel.pipeline_columns import (
     with_addresses,
     written_elsewhere,
 )
-from armillary.kernel.record_code import fill_fields
+from armillary.kernel.record_code import chosen_position, fill_fields
 from armillary.kernel.several_records_code import (
     SeveralRecords,
     entries_together,
@@ -314,8 +314,13 @@ class _PipelineCode:
             first, count = self.range(stage.within)
             end = first + count
         around = self.fields
-        if stage.abreast and self.rooms:
-            given = stage, table, (records, end), self.columns, self.rooms
+        if stage.several and self.rooms:
+            counts = {
+                one.of: self.pipeline.columns[one.of][0]
+                for one in table.fields
+                if one.by
+            }
+            given = stage, table, (records, end), self.columns, self.rooms, counts
             flagged = SeveralRecords(f, self.scalar, *given).write()
             if flagged is not None:
                 self.flag(flagged.differs(0).packed(), active)
@@ -565,6 +570,11 @@ class _PipelineCode:
         """
         # Indices were checked when the table was packed.
         position = layout.load(record, field.name).to(I64, "zext")
+        if field.by:
+            number, _ = self.entry(self.fields[field.by][0], layout, record, 1)
+            count = self.pipeline.columns[field.of][0]
+            number = self.load(number, 0)
+            position = chosen_position(self.f, number, position, count)
         step = self.rooms.get(field.of, 1)
         start = position if field.of in self.rooms else position * size
         return self.f.element(self.columns[field.of], self.real, start), step

@@ -41,8 +41,8 @@ from armillary.kernel.stages import (
     Stage,
     Subdivide,
     While,
-    abreast_in,
     calls_in,
+    several_in,
 )
 from armillary.kernel.tables import Table, pack_all
 from armillary.trace import Program
@@ -183,6 +183,21 @@ def pack(
     return packed
 
 
+def check_single(pipeline: Pipeline) -> None:
+    """Refuse pipelines that must compute one row at a time.
+
+    Raises:
+        KernelError: A row chooses entries of a column.
+    """
+    for table in pipeline.tables:
+        for field in table.fields:
+            if field.by:
+                raise KernelError(
+                    f"'{field.name}' of '{pipeline.name}' is an entry that each row "
+                    "chooses: compile it with lanes=1."
+                )
+
+
 def check_packed(
     pipeline: Pipeline,
     packed: Mapping[str, Array],
@@ -202,10 +217,10 @@ def check_packed(
     """
     for table in pipeline.tables:
         table.check_count(len(packed[table.name]))
-    for table, name in abreast_in(pipeline.stages):
+    for table, name in several_in(pipeline.stages):
         if (np.diff(packed[table][name].astype(np.int64)) != 1).any():
             raise KernelError(
-                f"Records of '{table}' run abreast, but '{name}' of a record is not "
+                f"Records of '{table}' run several at once, but '{name}' of one is not "
                 "one more than that of the record before."
             )
     codes = [
@@ -235,6 +250,8 @@ def compile_pipeline(
     Raises:
         KernelError: The type, the lanes, or the pipeline's arrays have no native code.
     """
+    if lanes != 1:
+        check_single(pipeline)
     native = replace(native_of(pipeline, dtype, lanes), derived=derived)
     return CompiledPipeline(native, pipeline)
 

@@ -279,8 +279,8 @@ class _PipelineRun:
         values = outputs if isinstance(outputs, tuple) else (outputs,)
         for port, value in zip(program.outputs, values, strict=True):
             if port.name in self.fields:
-                field, at = self.fields[port.name]
-                self.columns[field.of][rows, at[rows]] = value
+                field, _ = self.fields[port.name]
+                self.columns[field.of][rows, self.positions(port.name, rows)] = value
             else:
                 self.column(port)[rows] = value
 
@@ -317,8 +317,18 @@ class _PipelineRun:
             return self.columns[name][rows]
         field, values = self.fields[name]
         if field.kind == "index":
-            return self.columns[field.of][rows, values[rows]]
+            return self.columns[field.of][rows, self.positions(name, rows)]
         return values[rows].astype(np.float64)
+
+    def positions(self, name: str, rows: Array) -> Array:
+        """Return the positions of the entries that an index has."""
+        field, values = self.fields[name]
+        at: Array = values[rows]
+        if not field.by:
+            return at
+        count = self.columns[field.of].shape[1]
+        near = np.clip(np.nan_to_num(self.value(field.by, rows)), 0.0, count)
+        return np.minimum(at + near.astype(np.int64), count - 1)
 
 
 def _begin_of(record: Any, table: Table) -> Array:

@@ -13,7 +13,7 @@ from armillary.kernel.memory import Struct
 from armillary.kernel.tables import Table
 from armillary.kernel.transpose import load_scattered_rows
 
-__all__ = ["fill_fields", "lane_records"]
+__all__ = ["chosen_position", "fill_fields", "lane_records"]
 
 FARTHEST: Final = 2.0**62
 """A position beyond all records that is an integer of 64 bits."""
@@ -58,6 +58,24 @@ def fill_fields(
         is_nan = at.is_nan()
         for element, (base, k) in targets.items():
             f.store(is_nan.select(nothing, values[element]), base, k, align=align)
+
+
+def chosen_position(
+    f: FunctionBuilder, number: Value, ahead: Value, count: int
+) -> Value:
+    """Return the position of an entry that a row chooses, see `chosen_index`.
+
+    Args:
+        f: The function.
+        number: What the row has.
+        ahead: By how many entries it is ahead of that.
+        count: How many entries there are.
+    """
+    near = (number > 0.0).select(number, 0.0)
+    near = (near < count).select(near, count)
+    position = near.to(I64, "fptosi") + ahead
+    last = f.constant(I64, count - 1)
+    return (position < last).select(position, last)
 
 
 def lane_records(

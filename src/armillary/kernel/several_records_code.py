@@ -1,4 +1,4 @@
-"""The code of an `Each` whose records run abreast, where rows come one at a time.
+"""The code of an `Each` that runs several records at once, for one row after another.
 
 Columns that its fields lead to lie by numbers, not by entries: number k of entry p is
 at k * room + p. What some records read in a row, one behind the other, is a vector.
@@ -18,7 +18,8 @@ from armillary.kernel.emit import emit_values
 from armillary.kernel.machine_type import I64, Type
 from armillary.kernel.memory import Struct
 from armillary.kernel.pipeline import Pipeline
-from armillary.kernel.stages import Each, abreast_in
+from armillary.kernel.record_code import chosen_position
+from armillary.kernel.stages import Each, several_in
 from armillary.kernel.tables import Field, Table
 from armillary.trace import Port, Program
 
@@ -36,7 +37,7 @@ RECORDS: Final = 8
 
 def entries_together(pipeline: Pipeline) -> dict[str, int]:
     """Return the columns whose numbers lie together, with room for how many entries."""
-    every = abreast_in(pipeline.stages)
+    every = several_in(pipeline.stages)
     names = {pipeline.table(table).by_name[name].of for table, name in every}
     # Vectors of the last records reach beyond these.
     return {
@@ -76,6 +77,7 @@ class SeveralRecords(msgspec.Struct, frozen=True, eq=False):
         records: Where its records lie, and how many there are.
         columns: The memory of columns.
         rooms: As `entries_together` returns them.
+        counts: How many entries columns have, that fields lead to.
     """
 
     f: FunctionBuilder
@@ -85,6 +87,7 @@ class SeveralRecords(msgspec.Struct, frozen=True, eq=False):
     records: tuple[Value, Value]
     columns: Mapping[str, Value]
     rooms: Mapping[str, int]
+    counts: Mapping[str, int]
 
     def write(self) -> Value | None:
         """Write the loop; return the flags of all records, if there may be any."""
@@ -133,7 +136,7 @@ class SeveralRecords(msgspec.Struct, frozen=True, eq=False):
                 column = self.columns[port.name]
                 numbers = (f.load(self.scalar, column, k) for k in range(port.size))
                 inputs += [number.splat(RECORDS) for number in numbers]
-            elif field.name in self.stage.abreast:
+            elif field.name in self.stage.several:
                 places = self._places(field, rows[0], port.size)
                 inputs += [f.load(kind, at, align=self.scalar.bytes) for at in places]
             else:
@@ -167,6 +170,11 @@ class SeveralRecords(msgspec.Struct, frozen=True, eq=False):
                 starts.append(layout.address(record, field.name))
                 continue
             position = layout.load(record, field.name).to(I64, "zext")
+            if field.by:
+                by = self.table.by_name[field.by]
+                at = layout.load(record, by.name).to(I64, "zext")
+                number = f.load(self.scalar, self.columns[by.of], at)
+                position = chosen_position(f, number, position, self.counts[field.of])
             if field.of in self.rooms:
                 step = self.rooms[field.of]
             else:

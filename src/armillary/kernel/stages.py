@@ -29,13 +29,13 @@ __all__ = [
     "Subdivide",
     "When",
     "While",
-    "abreast_in",
     "calls_in",
     "dense_in",
     "lane_regions_in",
     "program",
     "programs_in",
     "searches_in",
+    "several_in",
 ]
 
 BOXES: Final = 16
@@ -86,7 +86,7 @@ class Each(msgspec.Struct, frozen=True):
             are computed at once, or does not begin where there is one: then nothing is
             known of the others.
         near: Which records matter, of those that `within` selects; by default all.
-        abreast: Fields that are positions in columns, one more from each record to the
+        several: Fields that are positions in columns, one more from each record to the
             next. Where there are any, stages are programs that write entries only,
             those of such fields, and records do not wait for each other: where rows are
             computed one at a time, several records are, each in a lane. All stages read
@@ -99,7 +99,7 @@ class Each(msgspec.Struct, frozen=True):
     active: str = ""
     together: bool = False
     near: NearRecords | None = None
-    abreast: tuple[str, ...] = ()
+    several: tuple[str, ...] = ()
 
 
 @final
@@ -360,13 +360,13 @@ def programs_in(stages: Sequence[Stage]) -> Iterator[Program]:
             yield from programs_in(stage.stages)
 
 
-def abreast_in(stages: Sequence[Stage]) -> Iterator[tuple[str, str]]:
-    """Yield the fields of records that run abreast: the table, then the field."""
+def several_in(stages: Sequence[Stage]) -> Iterator[tuple[str, str]]:
+    """Yield the fields of `Each.several`: the table, then the field."""
     for stage in stages:
         if isinstance(stage, Each):
-            yield from ((stage.table, name) for name in stage.abreast)
+            yield from ((stage.table, name) for name in stage.several)
         if not isinstance(stage, Program | Leaf):
-            yield from abreast_in(stage.stages)
+            yield from several_in(stage.stages)
 
 
 def searches_in(stages: Sequence[Stage]) -> Iterator[Farthest]:

@@ -19,6 +19,7 @@ __all__ = [
     "Field",
     "Sizes",
     "Table",
+    "chosen_index",
     "code",
     "index",
     "pack_all",
@@ -44,12 +45,15 @@ class Field(msgspec.Struct, frozen=True):
         kind: What it holds.
         shape: The shape of its numbers.
         of: The column, or the table, that it points into.
+        by: Another field, an entry of a column with one number for each: what that
+            holds is added to the position, rounded down; see `chosen_index`.
     """
 
     name: str
     kind: Literal["real", "index", "span", "record", "code"]
     shape: tuple[int, ...] = ()
     of: str = ""
+    by: str = ""
 
 
 def reals(name: str, shape: tuple[int, ...] = ()) -> Field:
@@ -63,6 +67,22 @@ def index(name: str, of: str) -> Field:
     Programs read what the column holds there, and may write it.
     """
     return Field(name, "index", (), of)
+
+
+def chosen_index(name: str, of: str, by: str) -> Field:
+    """Return a field that is a position in a column, which each row chooses.
+
+    It is the number of entries by which it is ahead of a number that the row has: an
+    entry of another column. Positions before or behind the column are those of its
+    first or last entry, and NaN is the first. Only kernels that compute one row at a
+    time have such fields.
+
+    Args:
+        name: Its name.
+        of: The column that it points into.
+        by: An index of the same table, to entries that are numbers.
+    """
+    return Field(name, "index", (), of, by)
 
 
 def span(name: str, of: str) -> Field:

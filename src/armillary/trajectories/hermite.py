@@ -15,7 +15,7 @@ from armillary.spatial.polynomial import with_derivatives
 from armillary.spatial.vector import Matrix, Number
 from armillary.trace import trace
 
-__all__ = ["BASIS", "BASIS_ROWS", "basis", "between_knots"]
+__all__ = ["BASIS", "BASIS_ROWS", "basis", "between_knots", "knot_between"]
 
 Array = npt.NDArray[np.float64]
 
@@ -50,36 +50,47 @@ def basis(r: Array, order: int) -> Array:
     return (r[..., None] ** powers * factors) @ BASIS[:, order:].T
 
 
+def knot_between(
+    from_knot: Matrix, to_knot: Matrix, h: Number, part: Number
+) -> list[list[Number]]:
+    """Return position, slope and curvature between two knots.
+
+        q = q_a + H0 (q_b - q_a) + h (H1 m_a + H2 m_b) + h^2 (H3 c_a + H4 c_b)
+
+    Its derivatives by s are each one by r over h.
+
+    Args:
+        from_knot: Position, slope and curvature at the first.
+        to_knot: The same at the second.
+        h: How far they are apart in s.
+        part: The part r of the way from the first to the second.
+    """
+    shares = [with_derivatives(row, part, ORDERS) for row in BASIS.tolist()]
+    over = 1.0 / h
+    scales = 1.0, over, over * over
+    found: list[list[Number]] = [[], [], []]
+    for (qa, ma, ca), (qb, mb, cb) in zip(
+        zip(*from_knot, strict=True), zip(*to_knot, strict=True), strict=True
+    ):
+        ends = qb - qa, h * ma, h * mb, h * h * ca, h * h * cb
+        rows = zip(*shares, strict=True)
+        for row, scale, values in zip(rows, scales, found, strict=True):
+            values.append(inner(row, ends) * scale)
+        found[0][-1] = found[0][-1] + qa
+    return found
+
+
 @lru_cache(maxsize=64)
 def between_knots(joints: int) -> Kernel:
     """Return the kernel from two knots to position, slope and curvature in between.
 
-    Takes both knots, shape (3, n) each, how far they are apart in s, and the part of
-    the way from the first to the second.
+    It takes what `knot_between` does.
 
     joints: How many there are.
     """
-
-    def point(from_knot: Matrix, to_knot: Matrix, h: Number, part: Number) -> Matrix:
-        # q = q_a + H0 (q_b - q_a) + h (H1 m_a + H2 m_b) + h^2 (H3 c_a + H4 c_b), and
-        # its derivatives by s, of which each is one by r over h.
-        shares = [with_derivatives(row, part, ORDERS) for row in BASIS.tolist()]
-        over = 1.0 / h
-        scales = 1.0, over, over * over
-        found: list[list[Number]] = [[], [], []]
-        for (qa, ma, ca), (qb, mb, cb) in zip(
-            zip(*from_knot, strict=True), zip(*to_knot, strict=True), strict=True
-        ):
-            ends = qb - qa, h * ma, h * mb, h * h * ca, h * h * cb
-            rows = zip(*shares, strict=True)
-            for row, scale, values in zip(rows, scales, found, strict=True):
-                values.append(inner(row, ends) * scale)
-            found[0][-1] = found[0][-1] + qa
-        return found
-
     shape = ORDERS, joints
     program = trace(
-        point,
+        knot_between,
         name="between_knots",
         outputs=("knot",),
         from_knot=shape,

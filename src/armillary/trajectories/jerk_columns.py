@@ -9,7 +9,12 @@ from __future__ import annotations
 from typing import Final
 
 from armillary.kernel.columns import Column
-from armillary.trajectories.path_columns import PathColumns, Steps, entry
+from armillary.trajectories.path_columns import (
+    PathColumns,
+    Steps,
+    chosen_entry,
+    entry,
+)
 
 __all__ = ["GRADED", "PLACES", "RATES", "JerkColumns"]
 
@@ -20,7 +25,7 @@ the ends, where speeds rise from rest."""
 PLACES: Final = 3
 """At how many places of each interval limits hold: both ends and the middle."""
 
-RATES: Final = 8
+RATES: Final = 4
 """Into how many parts an interval is divided at whose starts rates are limited."""
 
 ORDERS: Final = 3
@@ -38,6 +43,7 @@ class JerkColumns(PathColumns):
             "i": intervals,
             "p": intervals + 1,
             "c": intervals + 2,
+            "o": intervals + 3,
         }
 
     jerk = Column("the greatest jerks", "n", unit="m/s^3 or rad/s^3")
@@ -73,7 +79,6 @@ class JerkColumns(PathColumns):
         3,
     )
     tighter = Column("what jerks in each interval count as times as great", "i")
-    guess = Column("control points of x near those that are looked for, or 0", "i")
     steepest = Column("the least J / |q'| so far")
     steeps = Column("the least J / |q'| of each interval", "i")
     rises = Column("x^(3/4): about the greatest by all limits, then an envelope", "i")
@@ -86,6 +91,18 @@ class JerkColumns(PathColumns):
     ratios = Column("what each interval has of `ratio`", "i", 3)
     peaks = Column("greatest rate squared and acceleration in parts of limits", "i", 2)
 
+    # A motion near the one that is looked for, on this grid or on another one.
+    was_way = Column("its `way`", "o")
+    was_speeds = Column("its path speeds there", "o")
+    was_accelerations = Column("its path accelerations there", "o")
+    was_special = Column("its `special`", 2)
+    is_known = Column("whether there is one: above 0")
+    was_outer = Column("s at both ends of its grid, then s' there", 4)
+    places = Column("in which interval of its grid each interval lies", "p")
+    most_place = Column("the last interval of its grid")
+    guess = Column("its control points of x, by this grid", "i")
+    is_sound = Column("whether all of these are above 0 and finite: above 0")
+
     # The results.
     grid = Column("the parameter s at each point of the grid", "p")
     squares = Column("x at each point of the grid", "p")
@@ -93,6 +110,10 @@ class JerkColumns(PathColumns):
     spans = Column("how long each interval takes", "p", unit="s")
     jerks = Column("the greatest jerk of each interval in parts of limits", "i")
     peak = Column("greatest rate squared, acceleration, jerk in parts of limits", 3)
+    way = Column("s at both ends of the path and at each point of the grid", "o")
+    times = Column("when each of these is passed", "o", unit="s")
+    speeds = Column("the path speed s' there", "o")
+    accelerations = Column("the path acceleration s'' there", "o")
 
     # What stages tell each other.
     hess = Column("H of three control points: 00, 01, 02, 11, 12, 22", 6)
@@ -144,6 +165,17 @@ class JerkColumns(PathColumns):
     steep_here, rise_here, ratio_here = entry(steeps), entry(rises), entry(ratios)
     hess_here, grad_here = entry(hessians), entry(gradients)
     taken_here, peak_here = entry(taken), entry(peaks)
+    place_before, place_here = entry(places), entry(places, 1)
+    was_next = chosen_entry(was_way, 2, by=place_before)
+    was_after = chosen_entry(was_way, 3, by=place_before)
+    was_from = chosen_entry(was_way, 1, by=place_here)
+    was_to = chosen_entry(was_way, 2, by=place_here)
+    was_speed = chosen_entry(was_speeds, 1, by=place_here)
+    was_acceleration = chosen_entry(was_accelerations, 1, by=place_here)
+    was_acceleration_to = chosen_entry(was_accelerations, 2, by=place_here)
+    way_here, speed_here = entry(way, 1), entry(speeds, 1)
+    acceleration_here = entry(accelerations, 1)
+    passed, passed_next = entry(times, 1), entry(times, 2)
     INTERVALS = Steps(
         "intervals",
         *(from_knot, to_knot, s_from, s_to, graded_from, graded_to),
@@ -153,6 +185,9 @@ class JerkColumns(PathColumns):
         *(slope_here, slope_next, span_here, jerk_here, factor_here, guess_here),
         *(steep_here, rise_here, ratio_here, hess_here, grad_here),
         *(taken_here, peak_here),
+        *(place_before, place_here, was_next, was_after, was_from, was_to),
+        *(was_speed, was_acceleration, was_acceleration_to),
+        *(way_here, speed_here, acceleration_here, passed, passed_next),
     )
 
     BOUNDED = INTERVALS.and_fields(bound)
@@ -177,7 +212,12 @@ class JerkColumns(PathColumns):
         entry(PathColumns.at, of="last_knot"),
         entry(PathColumns.at, -1, of="last_knot"),
     )
-    guess_first = entry(guess, of="first")
+    place_first = entry(places, of="first")
+    was_first = entry(was_way, 1, of="first")
+    was_last = entry(was_way, 1, of="was_last")
+    was_speed_first = entry(was_speeds, 1, of="first")
+    was_speed_last = entry(was_speeds, 1, of="was_last")
+    was_intervals = Column("how many intervals the grid of the other motion has")
     parts = Column("of how many intervals between knots the grid is")
     b_first, b_second = entry(control, of="first"), entry(control, 1, of="first")
     b_last, b_before = entry(control, 1, of="last_b"), entry(control, of="last_b")
@@ -185,13 +225,47 @@ class JerkColumns(PathColumns):
     d_last, d_before = entry(change, 1, of="last_b"), entry(change, of="last_b")
     h_zero, h_first = entry(lengths, of="first"), entry(lengths, 1, of="first")
     h_end, h_last = entry(lengths, 1, of="last_h"), entry(lengths, of="last_h")
+    way_first, way_before = entry(way, of="first"), entry(way, 1, of="last_b")
+    way_last = entry(way, 2, of="last_b")
+    grid_last, square_last = entry(grid, of="last_b"), entry(squares, of="last_b")
+    slope_last = entry(slopes, of="last_b")
+    time_first, time_second = entry(times, of="first"), entry(times, 1, of="first")
+    time_before, time_last = entry(times, 1, of="last_b"), entry(times, 2, of="last_b")
+    speed_first, speed_second = entry(speeds, of="first"), entry(speeds, 1, of="first")
+    speed_before, speed_last = (
+        entry(speeds, 1, of="last_b"),
+        entry(speeds, 2, of="last_b"),
+    )
+    acceleration_first, acceleration_second = (
+        entry(accelerations, of="first"),
+        entry(accelerations, 1, of="first"),
+    )
+    acceleration_before, acceleration_last = (
+        entry(accelerations, 1, of="last_b"),
+        entry(accelerations, 2, of="last_b"),
+    )
     count = Column("how many intervals there are")
     gap = Column("mu in parts of the duration over the intervals")
+    measures = Column("whether it is measured what the motion exceeds: above 0")
+    is_measured = Column("the same")
     BOTH_ENDS = Steps(
         "both_ends",
         *(knot_first, knot_last),
         *(s_first, s_second, s_last, s_before, parts),
         *(b_first, b_second, b_last, b_before, d_first, d_second, d_last, d_before),
-        *(h_zero, h_first, h_end, h_last, guess_first, count, gap),
+        *(h_zero, h_first, h_end, h_last, count, gap, measures),
+        *(
+            place_first,
+            was_first,
+            was_last,
+            was_speed_first,
+            was_speed_last,
+            was_intervals,
+        ),
+        *(way_first, way_before, way_last, grid_last, square_last, slope_last),
+        *(time_first, time_second, time_before, time_last),
+        *(speed_first, speed_second, speed_before, speed_last),
+        *(acceleration_first, acceleration_second),
+        *(acceleration_before, acceleration_last),
         is_single=True,
     )

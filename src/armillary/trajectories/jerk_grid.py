@@ -27,13 +27,17 @@ from armillary.trajectories.jerk_spline import (
     GridEnds,
     GridInterval,
     bound_rows,
+    greater,
     spline_at,
 )
 
 __all__ = [
+    "BetweenKnots",
+    "GridLimits",
     "begin_envelope",
     "choose_guess",
     "chosen_point",
+    "derivatives",
     "end_ratio",
     "envelope_point",
     "fall_envelope",
@@ -188,6 +192,34 @@ class BetweenKnots(NamedTuple):
             self.base_to + self.scale_to * self.graded_to,
         )
 
+    def polynomials(self) -> list[list[Number]]:
+        """Return coefficients of r to r^5 of each joint, r the part of the way."""
+        h = self.s_to - self.s_from
+        found: list[list[Number]] = []
+        for (qa, ma, ca), (qb, mb, cb) in zip(
+            zip(*self.from_knot, strict=True),
+            zip(*self.to_knot, strict=True),
+            strict=True,
+        ):
+            parts = [qb - qa, h * ma, h * mb, h * h * ca, h * h * cb]
+            found.append(
+                [
+                    sum(float(BASIS[j, k]) * parts[j] for j in range(5) if BASIS[j, k])
+                    for k in range(1, 6)
+                ]
+            )
+        return found
+
+
+def derivatives(c: Vector, r: Number) -> tuple[Number, Number, Number]:
+    """Return the first three derivatives of sum c[k] r^(k + 1), k from 0 to 4."""
+    c1, c2, c3, c4, c5 = c
+    return (
+        c1 + r * (2.0 * c2 + r * (3.0 * c3 + r * (4.0 * c4 + r * 5.0 * c5))),
+        2.0 * c2 + r * (6.0 * c3 + r * (12.0 * c4 + r * 20.0 * c5)),
+        6.0 * c3 + r * (24.0 * c4 + r * 60.0 * c5),
+    )
+
 
 class IntervalMade(NamedTuple):
     """An interval of the grid."""
@@ -213,55 +245,45 @@ def grid_interval(
     for them, too.
     """
     velocity, acceleration, jerk = limits
-    from_knot, to_knot, s_from, s_to, *_ = knots
-    h = s_to - s_from
+    s_from = knots.s_from
+    h = knots.s_to - s_from
     r0, r1 = knots.parts()
     inverse = 1.0 / h
     square = inverse * inverse
-    polynomials: list[list[Number]] = []
-    for (qa, ma, ca), (qb, mb, cb) in zip(
-        zip(*from_knot, strict=True), zip(*to_knot, strict=True), strict=True
-    ):
-        parts = [qb - qa, h * ma, h * mb, h * h * ca, h * h * cb]
-        polynomials.append(
-            [
-                sum(float(BASIS[j, k]) * parts[j] for j in range(5) if BASIS[j, k])
-                for k in range(1, 6)
-            ]
-        )
+    polynomials = knots.polynomials()
     over = [factor_here / j for j in jerk]
+    # of divisors first the greatest, as dividing takes long
+    per_rate, per_acceleration = (
+        [[1.0 / most for most in side] for side in limit]
+        for limit in (velocity, acceleration)
+    )
     places: list[list[list[Number]]] = []
-    ceiling: Number = FAST
-    steepest: Number = FAST
+    highest: Number = TINY
+    steepest: Number = TINY
     sharpest: Number = TINY
     for tau in PLACE:
         r = r0 + tau * (r1 - r0)
         rows: list[list[Number]] = [[], [], []]
-        for (c1, c2, c3, c4, c5), low, high, j in zip(
-            polynomials, *acceleration, over, strict=True
-        ):
-            a = c1 + r * (2.0 * c2 + r * (3.0 * c3 + r * (4.0 * c4 + r * 5.0 * c5)))
-            b = 2.0 * c2 + r * (6.0 * c3 + r * (12.0 * c4 + r * 20.0 * c5))
-            d = 6.0 * c3 + r * (24.0 * c4 + r * 60.0 * c5)
+        for c, low, high, j in zip(polynomials, *per_acceleration, over, strict=True):
+            a, b, d = derivatives(c, r)
             a, b, d = a * inverse, b * square, d * (inverse * square) * j
             rows[0].append(d)
             rows[1].append(1.5 * b * j)
             rows[2].append(0.5 * a * j)
-            most = select(b > 0.0, high, -low)
-            ceiling = minimum(ceiling, most / maximum(absolute(b), TINY))
-            sharpest = maximum(sharpest, absolute(d))
-            steepest = minimum(steepest, 1.0 / maximum(absolute(a) * j, TINY))
+            highest = greater(b * select(b > 0.0, high, low), highest)
+            sharpest = greater(absolute(d), sharpest)
+            steepest = greater(absolute(a) * j, steepest)
         places.append(rows)
     root = cbrt(1.0 / sharpest)
-    ceiling = minimum(ceiling, root * root)
+    ceiling = minimum(FAST, minimum(1.0 / highest, root * root))
     caps: list[Number] = []
     for k in range(RATES):
         r = r0 + k / RATES * (r1 - r0)
         least: Number = 1.0 / FAST
-        for (c1, c2, c3, c4, c5), low, high in zip(polynomials, *velocity, strict=True):
-            a = c1 + r * (2.0 * c2 + r * (3.0 * c3 + r * (4.0 * c4 + r * 5.0 * c5)))
-            v = a * inverse / select(a > 0.0, high, low)
-            least = maximum(least, v * v)
+        for c, low, high in zip(polynomials, *per_rate, strict=True):
+            a, _, _ = derivatives(c, r)
+            v = a * inverse * select(a > 0.0, high, low)
+            least = greater(v * v, least)
         caps.append(least)
         ceiling = minimum(ceiling, 1.0 / least)
     for _, b, m in bound:
@@ -274,7 +296,7 @@ def grid_interval(
         power(ceiling, 0.75),
         s_from + r0 * h,
         s_from + r1 * h,
-        steepest,
+        minimum(FAST, 1.0 / steepest),
     )
 
 
@@ -368,12 +390,14 @@ def smooth_point(b1: Number, b2: Number, kept: Number) -> tuple[Number, Number]:
     return 0.25 * kept + 0.5 * b1 + 0.25 * b2, b1
 
 
-def guessed_point(b1: Number, guess_here: Number) -> tuple[Number, Number]:
-    """Return a control point as it is given, where it is, and of the envelope."""
-    return select(guess_here > 0.0, guess_here, b1), b1
+def guessed_point(
+    b1: Number, guess_here: Number, is_sound: Number
+) -> tuple[Number, Number]:
+    """Return a control point as it is guessed, where it is, and of the envelope."""
+    return select(is_sound > 0.0, guess_here, b1), b1
 
 
-def choose_guess(ratio: Vector, guess_first: Number, parts: Number) -> Number:
+def choose_guess(ratio: Vector, is_sound: Number, parts: Number) -> Number:
     """Return whether iterations begin with the guess: above 0.
 
     One that has to be lowered by much is of another curve, where knots were left out,
@@ -381,7 +405,7 @@ def choose_guess(ratio: Vector, guess_first: Number, parts: Number) -> Number:
     """
     straight, of_jerk, _ = ratio
     worst = maximum(straight, power(of_jerk, 2.0 / 3.0))
-    return select((worst < POOR) | (parts > 1.5), guess_first, 0.0)
+    return select((worst < POOR) | (parts > 1.5), is_sound, 0.0)
 
 
 def chosen_point(b1: Number, d1: Number, chosen: Number) -> Number:

@@ -1,22 +1,31 @@
 """Motions near those that are looked for, within limits of jerk.
 
 Newton's method takes about thirty iterations from afar, and less than ten from a motion
-on a grid of fewer intervals. Symbols are those of `jerk_stages.py`.
+on a grid of fewer intervals. Symbols are those of `jerk_stages.py`; `was_` are those of
+the other grid.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from armillary.spatial.vector import Number, Vector
+from armillary.trace.functions import maximum, minimum, power, select
 from armillary.trajectories.curve import PathCurve
 from armillary.trajectories.jerk_columns import GRADED
 from armillary.trajectories.jerk_spline import FAST
 
-__all__ = ["coarser", "grid_points", "guess_at", "guess_on", "motion_at_knots"]
+__all__ = [
+    "begin_guess",
+    "coarser",
+    "find_place",
+    "grid_points",
+    "guess_point",
+    "still_sound",
+]
 
 Array = npt.NDArray[np.float64]
 
@@ -72,97 +81,91 @@ def grid_points(curve: PathCurve, per_knot: int, special: Array) -> Array:
     return np.concatenate([begin, inner, end], axis=-1)
 
 
-def guess_on(points: Array, found: Sequence[Array], count: int) -> Array:
-    """Return control points of x on a grid, of motions on another one.
+class OuterMotion(NamedTuple):
+    """Both ends of a motion on another grid."""
 
-    A control point is the polar form of the quadratic piece at both ends of its
-    interval, so that x stays as it is where points of the other grid are points.
+    was_first: Number
+    was_last: Number
+    was_speed_first: Number
+    was_speed_last: Number
 
-    Args:
-        points: s at the points of the grid, shape (..., g).
-        found: What the kernel returns of the other one.
-        count: How many intervals that has.
 
-    Returns:
-        Shape (..., g - 1); 0 where there is no motion.
+class GuessBegun(NamedTuple):
+    """What is known of another motion before the first interval."""
+
+    was_outer: Vector
+    most_place: Number
+    place_first: Number
+    is_sound: Number
+
+
+def begin_guess(
+    outer: OuterMotion, was_intervals: Number, is_known: Number
+) -> GuessBegun:
+    """Return what is known of another motion before the first interval."""
+    return GuessBegun([*outer], was_intervals - 1.0, 0.0, is_known)
+
+
+def find_place(
+    grid_here: Number,
+    grid_next: Number,
+    place_before: Number,
+    was_next: Number,
+    was_after: Number,
+    most_place: Number,
+) -> Number:
+    """Return in which interval of the other grid the middle of an interval lies.
+
+    Its intervals are longer, or as long, so that the place before is one or two behind.
     """
-    grid, squares, slopes, _, special, *_, fault = found
-    shape = *fault.shape, points.shape[-1]
-    s, own, x, y = (
-        each.reshape(-1, each.shape[-1])
-        for each in (
-            np.broadcast_to(points, shape),
-            grid[..., : count + 1],
-            squares[..., : count + 1],
-            slopes[..., : count + 1],
-        )
-    )
-    a, b = s[:, :-1], s[:, 1:]
-    middle = 0.5 * (a + b)
-    piece = np.zeros(middle.shape, np.int64)
-    for k, (knots, here) in enumerate(zip(own, middle, strict=True)):
-        piece[k] = knots[1:-1].searchsorted(here, side="right")
-    with np.errstate(all="ignore"):
-        c = np.diff(y) / np.diff(own)
-        rows = np.arange(len(piece))[:, None]
-        own_a, x_a, y_a, c_a = (each[rows, piece] for each in (own, x, y, c))
-        to_middle = middle - own_a
-        exact = x_a + y_a * to_middle
-        polar = exact + 0.5 * c_a * (a - own_a) * (b - own_a)
-        guess = np.maximum(polar, 0.5 * (exact + 0.5 * c_a * to_middle * to_middle))
-        # x = x1 (s / hs)^(4/3) near ends at rest
-        hs = special.reshape(-1, 2)[:, :, None]
-        rise = (
-            np.maximum(1.0 + (middle - own[:, :1]) / hs[:, 0], 0.0),
-            np.maximum(1.0 + (own[:, -1:] - middle) / hs[:, 1], 0.0),
-        )
-        for near, x_end in zip(rise, (x[:, :1], x[:, -1:]), strict=True):
-            guess = np.where(near < 1.0, x_end * near ** (4.0 / 3.0), guess)
-        sound = (guess > 0.0) & (guess < FAST)
-    # where the motion at an end is given, a guess for it is of little use
-    sound = sound.all(axis=-1, keepdims=True) & (fault.reshape(-1, 1) == 0.0)
-    sound &= (special > 0.0).all(axis=-1).reshape(-1, 1)
-    return np.where(sound, guess, 0.0).reshape(*shape[:-1], shape[-1] - 1)
+    middle = 0.5 * (grid_here + grid_next)
+    ahead = select(was_next <= middle, 1.0, 0.0)
+    ahead = select(was_after <= middle, 2.0, ahead)
+    return minimum(place_before + ahead, most_place)
 
 
-def motion_at_knots(found: Sequence[Array], knots: int) -> tuple[Array, Array]:
-    """Return times and path speeds at knots, shape (..., k) each.
+class OtherPiece(NamedTuple):
+    """The piece of the other motion where an interval lies."""
 
-    Args:
-        found: What the kernel returns, of one interval between two knots.
-        knots: How many they are.
+    was_from: Number
+    was_to: Number
+    was_speed: Number
+    was_acceleration: Number
+    was_acceleration_to: Number
 
-    Returns:
-        NaN or infinity where there is no motion.
+
+def guess_point(
+    grid_here: Number,
+    grid_next: Number,
+    piece: OtherPiece,
+    was_outer: Vector,
+    was_special: Vector,
+) -> Number:
+    """Return a control point of x near that of another motion.
+
+    It is the polar form of its quadratic piece at both ends of the interval, so that x
+    stays as it is where points of the other grid are points.
     """
-    _, squares, _, spans, special, *_, fault = found
-    count = knots - 1 + 2 * GRADED - 2
-    time, speed = (np.zeros((*fault.shape, count + 3)) for _ in range(2))
-    steps = np.empty((*fault.shape, count + 2))
-    with np.errstate(all="ignore"):
-        speed[..., 1:-1] = np.sqrt(squares[..., : count + 1])
-        steps[..., 1:-1] = spans[..., :count]
-        # s = j t^3 / 6 at ends at rest, which takes 3 s / s'
-        steps[..., 0] = 3.0 * special[..., 0] / speed[..., 1]
-        steps[..., -1] = 3.0 * special[..., 1] / speed[..., -2]
-        np.cumsum(steps, axis=-1, out=time[..., 1:])
-    # the first and the last interval between knots have more points
-    at_knots = [0, *range(GRADED + 1, GRADED + knots - 1), count + 2]
-    return time[..., at_knots], speed[..., at_knots]
-
-
-def guess_at(found: Sequence[Array], count: int) -> Array:
-    """Return control points of x, of motions on the same grid: shape (..., i).
-
-    Args:
-        found: What the kernel returns, of i intervals with room.
-        count: How many of them there are.
-    """
-    grid, squares, slopes, *_, fault = found
-    guess = np.zeros((*fault.shape, grid.shape[-1] - 1))
-    with np.errstate(all="ignore"):
-        h = np.diff(grid[..., : count + 1])
-        here = squares[..., :count] + 0.5 * h * slopes[..., :count]
-        sound = ((here > 0.0) & (here < FAST)).all(axis=-1) & (fault == 0.0)
-    guess[..., :count] = np.where(sound[..., None], here, 0.0)
+    start, end, speed, acceleration, acceleration_end = piece
+    # x = s'^2, y = 2 s''
+    x, y, y_end = speed * speed, 2.0 * acceleration, 2.0 * acceleration_end
+    middle = 0.5 * (grid_here + grid_next)
+    c = (y_end - y) / (end - start)
+    way = middle - start
+    exact = x + y * way
+    polar = exact + 0.5 * c * (grid_here - start) * (grid_next - start)
+    guess = maximum(polar, 0.5 * (exact + 0.5 * c * way * way))
+    # x = x1 (s / hs)^(4/3) near ends at rest
+    first, last, v_first, v_last = was_outer
+    for beyond, hs, v in (
+        (middle - first, was_special[0], v_first),
+        (last - middle, was_special[1], v_last),
+    ):
+        near = maximum(1.0 + beyond / select(hs > 0.0, hs, 1.0), 0.0)
+        guess = select(near < 1.0, v * v * power(near, 4.0 / 3.0), guess)
     return guess
+
+
+def still_sound(guess_here: Number, is_sound: Number) -> Number:
+    """Return whether all control points as far as here are above 0 and finite."""
+    return select((guess_here > 0.0) & (guess_here < FAST), is_sound, 0.0)

@@ -1,22 +1,43 @@
 """Where the grid of a path within limits of jerk has its points.
 
 Some are added between knots, where a motion on a coarser grid takes long, or changes
-its speed by a large factor: at sharp bends.
+its speed by a large factor: at sharp bends. Interval j between knots is divided into
+
+    1 + m (0.1 + 0.4 t_j / sum t + 0.5 l_j / sum l)
+
+intervals, of m more in all, where t_j is its duration and l_j = |log(v'/v)| for path
+speeds v and v' at its ends. The first and the last one stay: the grid is finer at both
+ends anyway, and as that of the motion.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.trajectories.curve import PathCurve
-from armillary.trajectories.jerk_spline import TINY
+from armillary.kernel import Kernel
+from armillary.kernel.columns import Column
+from armillary.kernel.pipeline import Pipeline
+from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
+from armillary.spatial.vector import Matrix, Number, Vector
+from armillary.trace.functions import absolute, floor, log, maximum, select
+from armillary.trajectories.hermite import knot_between
+from armillary.trajectories.jerk_columns import GRADED, JerkColumns
+from armillary.trajectories.jerk_spline import FAST, TINY
+from armillary.trajectories.path_columns import Records, Steps, chosen_entry, entry
 
-__all__ = ["closer_knots"]
+__all__ = ["MORE", "closer_knots", "knots_pipeline", "knots_records"]
 
 Array = npt.NDArray[np.float64]
+
+MORE: Final = 85
+"""How many intervals are added."""
+
+TOGETHER: Final = 6000
+"""How many knots of a joint a kernel takes at most, so that it has room for them."""
 
 EVENLY, BY_TIME, BY_SPEED = 0.1, 0.4, 0.5
 """Shares of points that are added evenly, by the time and by the logarithm of speed."""
@@ -25,54 +46,273 @@ LEAST_SPEED: Final = 0.02
 """Slower parts of a motion count as if they had this part of its greatest speed."""
 
 
-def closer_knots(curve: PathCurve, time: Array, speed: Array, count: int) -> PathCurve:
-    """Return the same curves with more knots, between those that they have.
+class KnotColumns(JerkColumns):
+    """Columns of the pipeline that adds knots; i, p and k are those of the result."""
+
+    top = Column("the greatest path speed at a knot")
+    slow = Column("the path speed that slower parts count as if they had")
+    sums = Column("sums of durations, and of logarithms of changes of speed", 2)
+    is_found = Column("whether there is a motion: above 0")
+    placed = Column("how many intervals are placed so far, not rounded")
+    begins = Column("the first interval of the result in each interval", "p")
+    numbers = Column("in which interval each interval of the result lies", "p")
+    closer_at = Column("the parameter s of each knot of the result", "k")
+    closer = Column("position, slope and curvature there", "k", 3, "n")
+
+    # The intervals between knots, but for the first and the last one.
+    speed_a, speed_b = entry(JerkColumns.speeds, 1), entry(JerkColumns.speeds, 2)
+    time_a, time_b = entry(JerkColumns.times, 1), entry(JerkColumns.times, 2)
+    begin_next = entry(begins, of="knot")
+    share_evenly = Column("its share of intervals that are added evenly")
+    BETWEEN = Steps(
+        "between", speed_a, speed_b, time_a, time_b, begin_next, share_evenly
+    )
+
+    # The intervals of the result.
+    number_before, number_here = entry(numbers), entry(numbers, 1)
+    next_begin = chosen_entry(begins, 1, by=number_before)
+    own_begin = chosen_entry(begins, by=number_here)
+    own_end = chosen_entry(begins, 1, by=number_here)
+    own_s, own_s_end = (
+        chosen_entry(JerkColumns.at, by=number_here),
+        chosen_entry(JerkColumns.at, 1, by=number_here),
+    )
+    own_knot, own_knot_end = (
+        chosen_entry(JerkColumns.knots, by=number_here),
+        chosen_entry(JerkColumns.knots, 1, by=number_here),
+    )
+    closer_s, closer_knot = entry(closer_at), entry(closer)
+    position = Column("its number")
+    PIECES = Steps(
+        "pieces",
+        *(number_before, number_here, next_begin, own_begin, own_end, own_s, own_s_end),
+        *(own_knot, own_knot_end, closer_s, closer_knot, position),
+    )
+
+    # Both ends.
+    begin_first, begin_second = entry(begins, of="first"), entry(begins, 1, of="first")
+    begin_last = entry(begins, of="last_knot")
+    number_first = entry(numbers, of="first")
+    s_end = entry(JerkColumns.at, of="last_knot")
+    knot_end = entry(JerkColumns.knots, of="last_knot")
+    closer_s_last = entry(closer_at, of="last_closer")
+    closer_last = entry(closer, of="last_closer")
+    count = Column("how many intervals the result has")
+    ENDS_OF_KNOTS = Steps(
+        "ends_of_knots",
+        *(begin_first, begin_second, begin_last, number_first, s_end, knot_end),
+        *(closer_s_last, closer_last, count),
+        is_single=True,
+    )
+
+
+def knots_pipeline(joints: int, *, knots: int, intervals: int) -> Pipeline:
+    """Return the pipeline from curves and a motion to curves with more knots.
 
     Args:
-        curve: The curves.
-        time: When a motion along each passes its knots, shape (..., k) [s]; NaN where
-            no motion was found.
-        speed: Its path speed there.
-        count: How many intervals the result has.
+        joints: How many there are.
+        knots: The most knots of the result.
+        intervals: The most intervals of the grid of the motion.
     """
-    *batch, knots = time.shape
-    intervals = knots - 1
-    time, speed = time.reshape(-1, knots), speed.reshape(-1, knots)
-    is_found = np.isfinite(time).all(axis=-1, keepdims=True)
-    is_found &= np.isfinite(speed).all(axis=-1, keepdims=True)
-    if not is_found.all():
-        time, speed = np.where(is_found, time, 0.0), np.where(is_found, speed, 1.0)
-    lasts = np.diff(time)
-    slow = LEAST_SPEED * np.maximum(speed.max(axis=-1, keepdims=True), TINY)
-    changes = np.abs(np.diff(np.log(np.maximum(speed, slow))))
-    # the grid is finer at both ends anyway, and as that of the motion
-    evenly = np.ones(lasts.shape)
-    for part in (evenly, lasts, changes):
-        part[:, [0, -1]] = 0.0
-    evenly = _shares(evenly, np.zeros(()))
-    share = EVENLY * evenly
-    share += BY_TIME * _shares(lasts, evenly) + BY_SPEED * _shares(changes, evenly)
-    # Interval i begins with the point that has the number ends[i]; as shares are not
-    # below 0, each has one at least.
-    ends = np.zeros(time.shape, np.int64)
-    placed = np.cumsum(1.0 + (count - intervals) * share, axis=-1)
-    ends[:, 1:] = placed + 0.5
-    ends[:, -1] = count
-    begins = np.zeros((len(time), count), np.int64)
-    rows = np.arange(len(time))[:, None]
-    begins[rows, ends[:, 1:-1]] = 1
-    first = np.cumsum(begins, axis=-1)
-    begin, end = ends[rows, first], ends[rows, first + 1]
-    part = (np.arange(count) - begin) / (end - begin)
-    at = np.broadcast_to(curve.at, (*batch, knots)).reshape(ends.shape)
-    begin, end = at[rows, first], at[rows, first + 1]
-    s = np.concatenate([begin + part * (end - begin), at[:, -1:]], axis=-1)
-    s = s.reshape(*batch, count + 1)
-    return PathCurve(s, curve.at_parameters(s))
+    columns = KnotColumns(knots=knots, intervals=intervals, joints=joints, rows=0)
+    stage = columns.stage
+    between, pieces, ends = (
+        columns.BETWEEN,
+        columns.PIECES,
+        columns.ENDS_OF_KNOTS,
+    )
+    results = columns.closer_at, columns.closer
+    return Pipeline(
+        "jerk_knots",
+        (columns.at, columns.knots, columns.times, columns.speeds),
+        tuple(steps.table(columns) for steps in (between, pieces, ends)),
+        (
+            ends.each(columns, stage(_begin)),
+            between.each(columns, stage(_greatest_speed, writes=columns.top)),
+            stage(_slow, writes=columns.slow),
+            between.each(columns, stage(_added, writes=columns.sums)),
+            stage(_whether_found, writes=columns.is_found),
+            between.each(
+                columns,
+                stage(_placed, writes=(columns.begin_next, columns.placed)),
+            ),
+            ends.each(columns, stage(_end)),
+            pieces.each(columns, stage(_number, writes=columns.number_here)),
+            pieces.several(
+                columns,
+                stage(_piece, writes=(columns.closer_s, columns.closer_knot)),
+            ),
+        ),
+        tuple(column.name for column in results),
+        (columns.begins, columns.numbers, *results),
+    )
 
 
-def _shares(parts: Array, otherwise: Array) -> Array:
-    """Return parts of their sum, shape (..., k); others if that is 0."""
-    total = parts.sum(axis=-1, keepdims=True)
-    safe = np.where(total > 0.0, total, 1.0)
-    return np.asarray(np.where(total > 0.0, parts / safe, otherwise))
+class KnotsBegun(NamedTuple):
+    """Before the first interval."""
+
+    begin_first: Number
+    begin_second: Number
+    number_first: Number
+    placed: Number
+    top: Number
+    sums: Vector
+
+
+def _begin() -> KnotsBegun:
+    return KnotsBegun(0.0, 1.0, 0.0, 1.0, 0.0, [0.0, 0.0])
+
+
+class Passed(NamedTuple):
+    """Path speeds and times at both ends of an interval."""
+
+    speed_a: Number
+    speed_b: Number
+    time_a: Number
+    time_b: Number
+
+    def lasts(self) -> Number:
+        """Return how long it takes."""
+        return self.time_b - self.time_a
+
+    def change(self, slow: Number) -> Number:
+        """Return the logarithm of how the path speed changes."""
+        ratio = maximum(self.speed_b, slow) / maximum(self.speed_a, slow)
+        return absolute(log(ratio))
+
+
+def _greatest_speed(top: Number, passed: Passed) -> Number:
+    return maximum(maximum(top, passed.speed_a), passed.speed_b)
+
+
+def _slow(top: Number) -> Number:
+    return LEAST_SPEED * maximum(top, TINY)
+
+
+def _added(sums: Vector, passed: Passed, slow: Number) -> Vector:
+    lasts, changes = sums
+    return [lasts + passed.lasts(), changes + passed.change(slow)]
+
+
+def _whether_found(top: Number, sums: Vector) -> Number:
+    lasts, changes = sums
+    is_found = (top < FAST) & (lasts > 0.0) & (lasts < FAST) & (changes < FAST)
+    return select(is_found, 1.0, 0.0)
+
+
+def _placed(
+    sums: Vector,
+    passed: Passed,
+    slow: Number,
+    share_evenly: Number,
+    is_found: Number,
+    placed: Number,
+) -> tuple[Number, Number]:
+    """Return where the next interval begins, in intervals of the result."""
+    lasts, changes = sums
+    by_speed = select(changes > 0.0, passed.change(slow) / changes, share_evenly)
+    share = BY_TIME * passed.lasts() / lasts + BY_SPEED * by_speed
+    share = select(is_found > 0.0, share, (BY_TIME + BY_SPEED) * share_evenly)
+    placed = placed + 1.0 + MORE * (share + EVENLY * share_evenly)
+    return floor(placed + 0.5), placed
+
+
+class KnotsEnded(NamedTuple):
+    """The last interval, and the last knot."""
+
+    begin_last: Number
+    closer_s_last: Number
+    closer_last: Matrix
+
+
+def _end(count: Number, s_end: Number, knot_end: Matrix) -> KnotsEnded:
+    return KnotsEnded(count, s_end, knot_end)
+
+
+def _number(number_before: Number, next_begin: Number, position: Number) -> Number:
+    """Return in which interval one of the result lies; each has one at least."""
+    return number_before + select(next_begin <= position, 1.0, 0.0)
+
+
+class Divided(NamedTuple):
+    """The interval in which one of the result lies."""
+
+    own_begin: Number
+    own_end: Number
+    own_s: Number
+    own_s_end: Number
+    own_knot: Matrix
+    own_knot_end: Matrix
+
+
+def _piece(interval: Divided, position: Number) -> tuple[Number, Matrix]:
+    """Return s, position, slope and curvature where one of the result begins."""
+    begin, end, s, s_end, knot, knot_end = interval
+    part = (position - begin) / (end - begin)
+    h = s_end - s
+    return s + part * h, knot_between(knot, knot_end, h, part)
+
+
+def knots_records(intervals: int) -> dict[str, Records]:
+    """Return the records of the tables of `knots_pipeline`.
+
+    intervals: How many are between the knots of the curves, one of the grid each,
+        before those at the ends are divided.
+    """
+    count = intervals + MORE
+    inner = np.arange(1, intervals - 1)
+    return {
+        **KnotColumns.BETWEEN.records(
+            here=inner + GRADED - 1,
+            knot=inner + 1,
+            share_evenly=np.full(len(inner), 1.0 / max(1, len(inner))),
+        ),
+        **KnotColumns.PIECES.records(
+            here=np.arange(count), position=np.arange(float(count))
+        ),
+        **KnotColumns.ENDS_OF_KNOTS.records(
+            first=np.array([0]),
+            last_knot=np.array([intervals]),
+            last_closer=np.array([count]),
+            count=np.array([float(count)]),
+        ),
+    }
+
+
+@lru_cache(maxsize=32)
+def _code(joints: int, size: tuple[int, int]) -> CompiledPipeline:
+    pipeline = knots_pipeline(joints, knots=size[0], intervals=size[1])
+    return compile_pipeline(pipeline, lanes=1)
+
+
+@lru_cache(maxsize=128)
+def _kernel(joints: int, size: tuple[int, int], intervals: int) -> Kernel:
+    return _code(joints, size)(knots_records(intervals))
+
+
+def closer_knots(
+    curve: tuple[Array, Array],
+    motion: tuple[Array, Array],
+    size: tuple[int, int],
+    intervals: int,
+) -> tuple[Array, Array]:
+    """Return curves with more knots: s, and position, slope and curvature at each.
+
+    Args:
+        curve: The same of the curves, with room for more knots.
+        motion: Times and path speeds of motions on their grid, with room for more.
+        size: The most knots, and the most intervals of a grid.
+        intervals: As for `knots_records`.
+    """
+    at, knots = curve
+    joints = knots.shape[-1]
+    group = max(1, TOGETHER // size[0])
+    found = [
+        _kernel(min(group, joints - k), size, intervals)(
+            at, knots[..., k : k + group], *motion
+        )
+        for k in range(0, joints, group)
+    ]
+    if len(found) == 1:
+        return found[0][0], found[0][1]
+    return found[0][0], np.concatenate([each[1] for each in found], axis=-1)

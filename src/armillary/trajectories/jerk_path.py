@@ -22,16 +22,10 @@ from armillary.trajectories.curve import PathCurve
 from armillary.trajectories.further_limits import FurtherLimits
 from armillary.trajectories.jerk_bounds import PathBounds
 from armillary.trajectories.jerk_columns import GRADED
-from armillary.trajectories.jerk_guess import (
-    coarser,
-    grid_points,
-    guess_at,
-    guess_on,
-    motion_at_knots,
-)
-from armillary.trajectories.jerk_knots import closer_knots
+from armillary.trajectories.jerk_guess import coarser, grid_points
+from armillary.trajectories.jerk_knots import MORE, closer_knots
 from armillary.trajectories.jerk_spline import FAST
-from armillary.trajectories.jerk_stages import GAP, jerk_pipeline, jerk_records
+from armillary.trajectories.jerk_stages import jerk_pipeline, jerk_records
 from armillary.trajectories.limits import limits_of
 from armillary.trajectories.path_parts import Curves, PathLimits
 from armillary.trajectories.timed_path import PathReason
@@ -45,7 +39,7 @@ SIZES: Final = (
     (507, 512),
     (1019, 1024),
     (2043, 2048),
-    (4096, 4096),
+    (4089, 4096),
 )
 """How many knots and intervals kernels have room for."""
 
@@ -54,9 +48,6 @@ INTERVALS: Final = 150
 
 TURN: Final = 0.3
 """Paths that turn by more at waypoints [rad], in the mean, get more intervals."""
-
-MORE: Final = 85
-"""Intervals that are added where they are needed, if there are many waypoints."""
 
 MOST_PER_KNOT: Final = 4
 """Most intervals between two waypoints by default, where there are many waypoints."""
@@ -67,14 +58,11 @@ UNLIMITED: Final = 1e9
 SHORTEST: Final = 1e-6
 """The least part of a path in which a motion accelerates fully."""
 
-COARSE_GAP: Final = 3e-3
-"""The weight of logarithms of motions on a coarser grid, from which others begin."""
-
 LOCAL: Final = 1e-3
 """By how much motions may exceed limits of jerk between places before they are found
 again, in parts of the speed."""
 
-SPECIAL, JERKS, PEAK, FAULT = 4, 5, 6, 7
+TIMES, SPEEDS, ACCELERATIONS, SPECIAL, JERKS, PEAK, FAULT = 1, 2, 3, 4, 5, 6, 7
 """Which results of the kernel these are."""
 
 EXCESS: Final = 1e-3
@@ -163,39 +151,44 @@ def within_jerk(
     pushes = _NO_PUSHES if bounded is None else bounded.pushes()
     jerk = jerk * _useful_share(curve, acceleration, jerk, pushes)
     limited = velocity, acceleration, jerk, ends, pushes, np.ones(size[1])
-    asked = _KernelQuestion(_padded(curve, size[0]), *limited, np.zeros(size[1]))
+    asked = _KernelQuestion(_padded(curve, size[0]), *limited, _no_motion(size))
     coarse, fewer = _coarse_motion(curve, per_knot, size, asked, is_closer=is_closer)
     if is_closer:
-        curve = closer_knots(curve, *motion_at_knots(coarse, knots), total)
-        asked = asked._replace(curve=_padded(curve, size[0]))
+        motion = coarse[TIMES], coarse[SPEEDS]
+        at, held = closer_knots(asked.curve, motion, size, total - MORE)
+        asked = asked._replace(curve=(at, held))
+        curve = PathCurve(at[..., : total + 1], held[..., : total + 1, :, :])
     knots = curve.at.shape[-1]
-    begun = _begun(curve, per_knot, size, coarse, fewer)
+    grid = _Grid(n, size, knots - 1, per_knot, count)
 
-    def solved(guess: Array, bounds: Array | None = None) -> list[Array]:
-        here = asked._replace(guess=guess)
-        rows = 0
-        if bounds is not None:
-            rows = bounds.shape[-2] // 2
-            padded = np.zeros((*bounds.shape[:-3], size[1], *bounds.shape[-2:]))
-            padded[..., :count, :, :] = bounds
-            here = here._replace(bounds=(padded,))
-        kernel = _kernel(n, size, knots - 1, per_knot, rows=rows)
-        return _tightened(kernel, here, count)
+    def solved(near: _NearMotion, bounds: Array | None = None) -> list[Array]:
+        here = asked._replace(near=near.motion)
+        if bounds is None:
+            return _tightened(grid, here, near.intervals, 0)
+        here = here.within(bounds, size[1])
+        return _tightened(grid, here, near.intervals, bounds.shape[-2] // 2)
 
     def timed(found: list[Array]) -> JerkTimed:
         return _results(found, count, curves, blocked)
 
+    special = coarse[SPECIAL]
     if bounded is None:
-        return timed(solved(begun.guess))
-    return _within_bounds(bounded, solved, timed, begun, asked.guess, count)
+        # where the motion at an end is given, a guess for it is of little use
+        rests = np.asarray((special > 0.0).all(axis=-1))
+        return timed(solved(_NearMotion(_motion_near(coarse, rests), fewer)))
+    points = grid_points(curve, per_knot, special)
+    in_motion = np.asarray((special <= 0.0).any(axis=-1))
+    begun = _NearMotion(asked.near, fewer)
+    return _within_bounds(bounded, solved, timed, begun, points, in_motion, count)
 
 
 def _within_bounds(
     path: PathBounds,
-    solved: Callable[[Array, Array], list[Array]],
+    solved: Callable[[_NearMotion, Array], list[Array]],
     timed: Callable[[list[Array]], JerkTimed],
-    begun: _CoarseMotion,
-    guess: Array,
+    near: _NearMotion,
+    points: Array,
+    in_motion: npt.NDArray[np.bool_],
     count: int,
 ) -> JerkTimed:
     """Return the fastest motion within further limits, too.
@@ -205,18 +198,19 @@ def _within_bounds(
         solved: From a motion to begin with, and them at the places of the grid, to what
             the kernel returns.
         timed: From that to the result.
-        begun: What is known of the motion without further limits.
-        guess: What says that there is no motion to begin with: that one is too far off.
+        near: What says that there is no motion to begin with: that one without further
+            limits is too far off.
+        points: s at the points of the grid, shape (..., g).
+        in_motion: Whether it starts or ends in motion, shape (...).
         count: How many intervals the grid has.
     """
-    in_motion = begun.in_motion
     tighter = np.ones(in_motion.shape)
-    unknown = np.zeros_like(begun.points)
-    made = path.bounds(begun.points, unknown, unknown, tighter, is_first=True)
+    unknown = np.zeros_like(points)
+    made = path.bounds(points, unknown, unknown, tighter, is_first=True)
     found: list[Array] = []
     for _ in range(1 + FRICTION_ITERATIONS * made.has_viscous):
-        found = solved(guess, made.rows)
-        guess = guess_at(found, count)
+        found = solved(near, made.rows)
+        near = _NearMotion(_motion_near(found), count)
         made = path.bounds(*_points(found, count), tighter, is_first=False)
     result = timed(found)
     over = path.excess(result)
@@ -224,7 +218,7 @@ def _within_bounds(
         # such motions cannot be slowed down as a whole
         tighter = np.where(in_motion, over * over, 1.0)
         made = path.bounds(*_points(found, count), tighter, is_first=False)
-        result = timed(solved(guess, made.rows))
+        result = timed(solved(near, made.rows))
         over = path.excess(result)
     slower = np.where(in_motion, 1.0, over)[..., None]
     reason = np.where(
@@ -258,10 +252,10 @@ def _within_bounds(
 
 def _points(found: list[Array], count: int) -> tuple[Array, Array, Array]:
     """Return s, x and dx/ds at the points of the grid."""
-    grid, squares, slopes = (
-        np.nan_to_num(each[..., : count + 1]) for each in found[:3]
+    way, _, speed, acceleration = (
+        np.nan_to_num(each[..., 1 : count + 2]) for each in found[:SPECIAL]
     )
-    return grid, squares, slopes
+    return way, speed * speed, 2.0 * acceleration
 
 
 def _results(
@@ -270,41 +264,24 @@ def _results(
     curves: Curves,
     blocked: npt.NDArray[np.bool_],
 ) -> JerkTimed:
-    """Return times, slowed down where limits are exceeded between places."""
-    grid, squares, slopes, spans, special, _, peak, fault = motion
+    """Return times, and why there is no motion where that is so."""
+    special, peak, fault = (motion[k] for k in (SPECIAL, PEAK, FAULT))
+    points, time, speed, acceleration = (
+        each[..., : count + 3] for each in motion[:SPECIAL]
+    )
     s, held = curves.curve.at, curves.curve.knots
     of_path, still = curves.reason, curves.still
     batch = fault.shape
-    x, y = squares[..., : count + 1], slopes[..., : count + 1]
+    in_motion = special <= 0.0
+    most = (1.0 + EXCESS) * np.array([1.0 + EXCESS, 1.0, 1.0])
     with np.errstate(all="ignore"):
-        speed = np.zeros((*batch, count + 3))
-        speed[..., 1:-1] = np.sqrt(x)
-        steps = np.empty((*batch, count + 2))
-        steps[..., 1:-1] = spans[..., :count]
-        # s = j t^3 / 6 at ends at rest, which takes 3 s / s'
-        steps[..., 0] = 3.0 * special[..., 0] / speed[..., 1]
-        steps[..., -1] = 3.0 * special[..., 1] / speed[..., -2]
-        points = np.empty_like(speed)
-        points[..., 1:-1] = grid[..., : count + 1]
-        points[..., 0] = s[..., 0]
-        points[..., -1] = s[..., -1]
-        acceleration = np.zeros_like(speed)
-        acceleration[..., 1:-1] = 0.5 * y
-        in_motion = special <= 0.0
-        for k, near in ((0, 1), (-1, -2)):
-            for part in (speed, acceleration):
-                part[..., k] = np.where(in_motion[..., k], part[..., near], 0.0)
-            steps[..., k] = np.where(in_motion[..., k], 0.0, steps[..., k])
-        time = np.zeros_like(speed)
-        np.cumsum(steps, axis=-1, out=time[..., 1:])
+        # what rests at both ends is slowed down to be within limits
         slower = np.sqrt(np.maximum(peak[..., :2].max(axis=-1), 1.0))
         slower = np.maximum(slower, np.cbrt(peak[..., 2]))
         slower = np.where(in_motion.any(axis=-1), 1.0, slower)[..., None]
-        time *= slower
-        speed /= slower
-        acceleration /= slower * slower
-        over = (peak > (1.0 + EXCESS) * np.array([1.0 + EXCESS, 1.0, 1.0])).any(axis=-1)
-        too_fast = over & in_motion.any(axis=-1)
+        time, speed = time * slower, speed / slower
+        acceleration = acceleration / (slower * slower)
+        too_fast = (peak > most).any(axis=-1) & in_motion.any(axis=-1)
     start_or_end = np.where(in_motion[..., 0], *_TOO_FAST)
     # what rests at both ends is not too fast there, but stopped by limits
     is_too_fast = (fault == _TOO_FAST[0]) | (fault == _TOO_FAST[1])
@@ -358,7 +335,7 @@ class _KernelQuestion(NamedTuple):
         ends: The motion at both ends.
         pushes: As `PathBounds.pushes` returns them.
         tighter: What jerks in each interval count as times as great, shape (..., i).
-        guess: As `guess_at` returns it, or zeros.
+        near: As `_motion_near` returns it.
         bounds: Further limits, if there are any.
     """
 
@@ -369,8 +346,14 @@ class _KernelQuestion(NamedTuple):
     ends: PathEnds
     pushes: Array
     tighter: Array
-    guess: Array
+    near: tuple[Array, ...]
     bounds: tuple[Array, ...] = ()
+
+    def within(self, bounds: Array, size: int) -> _KernelQuestion:
+        """Return the same within further limits, with room for `size` intervals."""
+        padded = np.zeros((*bounds.shape[:-3], size, *bounds.shape[-2:]))
+        padded[..., : bounds.shape[-3], :, :] = bounds
+        return self._replace(bounds=(padded,))
 
     @property
     def arrays(self) -> list[Array]:
@@ -378,11 +361,11 @@ class _KernelQuestion(NamedTuple):
         return [
             *self.curve,
             *(self.velocity, self.acceleration, self.jerk, *self.ends),
-            *(self.pushes, self.tighter, self.guess, *self.bounds),
+            *(self.pushes, self.tighter, *self.near, *self.bounds),
         ]
 
 
-CORES: Final = (1, 3, 2, 2, 1, 0, 0, 0, 0, 1, 1, 1, 3)
+CORES: Final = (1, 3, 2, 2, 1, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 0, 3)
 """How many dimensions arrays of `_KernelQuestion` have beside those of the batch."""
 
 
@@ -396,18 +379,62 @@ def _padded(curve: PathCurve, size: int) -> tuple[Array, Array]:
     return at, path
 
 
-class _CoarseMotion(NamedTuple):
-    """What is known of a motion from a coarser grid.
+class _NearMotion(NamedTuple):
+    """A motion near the one that is looked for.
 
     Attributes:
-        points: s at the points of the grid, shape (..., g).
-        guess: Control points near those that are looked for, shape (..., i).
-        in_motion: Whether it starts or ends in motion, shape (...).
+        motion: As `_motion_near` returns it.
+        intervals: How many intervals its grid has.
     """
 
-    points: Array
-    guess: Array
-    in_motion: npt.NDArray[np.bool_]
+    motion: tuple[Array, ...]
+    intervals: int
+
+
+def _no_motion(size: tuple[int, int]) -> tuple[Array, ...]:
+    """Return what says that there is no motion to begin with."""
+    nothing = np.zeros(size[1] + 3)
+    return nothing, nothing, nothing, np.zeros(2), np.zeros(())
+
+
+def _motion_near(
+    found: list[Array], *where: npt.NDArray[np.bool_]
+) -> tuple[Array, ...]:
+    """Return s, s', s'' and `special` of motions, and which can be begun with.
+
+    Args:
+        found: What the kernel returns.
+        where: Which may be, if not all, shape (...).
+    """
+    is_known = found[FAULT] <= 0.0
+    for some in where:
+        is_known = is_known & some
+    known = is_known.astype(np.float64)
+    return found[0], found[SPEEDS], found[ACCELERATIONS], found[SPECIAL], known
+
+
+class _Grid(NamedTuple):
+    """A grid, and the kernels of motions on it.
+
+    Attributes:
+        joints: How many there are.
+        size: The most knots and intervals that kernels have room for.
+        intervals: How many there are between knots.
+        per_knot: Intervals of the grid in each of them, before those at both ends are
+            divided.
+        total: How many the grid has.
+    """
+
+    joints: int
+    size: tuple[int, int]
+    intervals: int
+    per_knot: int
+    total: int
+
+    def kernel(self, was: int, rows: int) -> Kernel:
+        """Return the kernel for motions near those on a grid of `was` intervals."""
+        intervals, per_knot = self.intervals, self.per_knot
+        return _kernel(self.joints, self.size, intervals, per_knot, was, rows=rows)
 
 
 def _coarse_motion(
@@ -425,40 +452,35 @@ def _coarse_motion(
     fewer, each = (curve, per_knot) if is_closer else coarser(curve, per_knot)
     *_, knots, _, n = fewer.knots.shape
     asked = asked._replace(curve=_padded(fewer, size[0]))
-    kernel = _kernel(n, size, knots - 1, each, rows=0, gap=COARSE_GAP)
-    return list(kernel(*asked.arrays)), (knots - 1) * each + 2 * GRADED - 2
+    count = (knots - 1) * each + 2 * GRADED - 2
+    kernel = _kernel(n, size, knots - 1, each, count, rows=0, is_last=False)
+    return list(kernel(*asked.arrays)), count
 
 
-def _begun(
-    curve: PathCurve,
-    per_knot: int,
-    size: tuple[int, int],
-    found: list[Array],
-    count: int,
-) -> _CoarseMotion:
-    """Return what motions on a coarser grid, of so many intervals, tell."""
-    special = found[SPECIAL]
-    points = grid_points(curve, per_knot, special)
-    made = guess_on(points, found, count)
-    guess = np.zeros((*made.shape[:-1], size[1]))
-    guess[..., : made.shape[-1]] = made
-    return _CoarseMotion(points, guess, np.asarray((special <= 0.0).any(axis=-1)))
-
-
-def _tightened(kernel: Kernel, asked: _KernelQuestion, count: int) -> list[Array]:
+def _tightened(grid: _Grid, asked: _KernelQuestion, was: int, rows: int) -> list[Array]:
     """Return motions, found again where they exceed limits between places.
 
     Limits of jerk are tightened in the intervals where that is. Motions that start or
     end in motion cannot be slowed down as a whole, so that all limits of those are
     tightened by what is left.
+
+    Args:
+        grid: The grid.
+        asked: What the kernel is asked.
+        was: How many intervals the grid of the motion has with which it begins.
+        rows: How many further limits there are at each place.
     """
-    found: list[Array] = list(kernel(*asked.arrays))
-    jerks = found[JERKS]
-    factor = np.maximum(np.nan_to_num(jerks, nan=1.0), 1.0)
-    asked = asked._replace(tighter=np.where(jerks < 0.5 * FAST, factor, 1.0))
-    over_jerk = np.cbrt(found[PEAK][..., 2]) > 1.0 + LOCAL
-    _find_again(kernel, asked, found, np.asarray(over_jerk), count)
+    found: list[Array] = list(grid.kernel(was, rows)(*asked.arrays))
+    kernel = grid.kernel(grid.total, rows)
+    over_jerk = np.asarray(found[PEAK][..., 2] > (1.0 + LOCAL) ** 3)
+    if over_jerk.any():
+        jerks = found[JERKS]
+        factor = np.maximum(np.nan_to_num(jerks, nan=1.0), 1.0)
+        asked = asked._replace(tighter=np.where(jerks < 0.5 * FAST, factor, 1.0))
+        _find_again(kernel, asked, found, over_jerk)
     in_motion = (found[SPECIAL] <= 0.0).any(axis=-1)
+    if not in_motion.any():
+        return found
     over = np.maximum(np.nan_to_num(found[PEAK], nan=1.0), 1.0)
     is_over = in_motion & (over > 1.0 + 0.5 * EXCESS).any(axis=-1)
     if is_over.any():
@@ -468,7 +490,7 @@ def _tightened(kernel: Kernel, asked: _KernelQuestion, count: int) -> list[Array
             acceleration=asked.acceleration / over[..., 1][..., None, None],
             jerk=asked.jerk / over[..., 2][..., None],
         )
-        again = _find_again(kernel, asked, found, np.asarray(is_over), count)
+        again = _find_again(kernel, asked, found, np.asarray(is_over))
         # in parts of the limits that are asked for, not of the tightened ones
         found[PEAK] /= np.where(again[..., None], over, 1.0)
     return found
@@ -479,16 +501,13 @@ def _find_again(
     asked: _KernelQuestion,
     found: list[Array],
     again: npt.NDArray[np.bool_],
-    count: int,
 ) -> npt.NDArray[np.bool_]:
     """Replace some motions by those that are found near them, where there are any.
 
     Returns:
         Which are replaced.
     """
-    if not again.any():
-        return again
-    asked = asked._replace(guess=guess_at(found, count))
+    asked = asked._replace(near=_motion_near(found))
     made = kernel(
         *(
             np.broadcast_to(array, (*again.shape, *array.shape[array.ndim - core :]))[
@@ -530,11 +549,11 @@ def _per_knot(positions: Array, given: Any) -> int:
     if given is not None:
         return whole_number("intervals", given, least=1)
     per_knot = max(1, INTERVALS // (knots - 1))
-    if knots > 2:
-        steps = np.diff(positions, axis=-2)
-        lengths = np.sqrt((steps * steps).sum(axis=-1))
+    if knots > 2 and per_knot < MOST_PER_KNOT:
+        steps = positions[..., 1:, :] - positions[..., :-1, :]
+        lengths = np.sqrt(np.einsum("...j,...j->...", steps, steps))
         with np.errstate(all="ignore"):
-            inner = (steps[..., 1:, :] * steps[..., :-1, :]).sum(axis=-1)
+            inner = np.einsum("...j,...j->...", steps[..., 1:, :], steps[..., :-1, :])
             cosine = inner / (lengths[..., 1:] * lengths[..., :-1])
             turns = np.arccos(np.clip(cosine, -1.0, 1.0)).mean(axis=-1)
         turn = np.nan_to_num(turns).max(initial=0.0)
@@ -580,9 +599,10 @@ def _kernel(
     size: tuple[int, int],
     intervals: int,
     per_knot: int,
+    was: int,
     *,
     rows: int,
-    gap: float = GAP,
+    is_last: bool = True,
 ) -> Kernel:
     code = _code(joints, size, rows=rows)
-    return code(jerk_records(intervals, per_knot, rows=rows, gap=gap))
+    return code(jerk_records(intervals, per_knot, was, rows=rows, is_last=is_last))

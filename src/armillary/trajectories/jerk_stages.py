@@ -24,25 +24,17 @@ x = x1 (s / hs)^(4/3) there, which no polynomial of s is near to.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 import numpy as np
 
 from armillary.kernel.columns import repeat, when
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.stages import Stage
-from armillary.spatial.vector import Number, Vector
-from armillary.trace.functions import (
-    absolute,
-    maximum,
-    select,
-    sqrt,
-)
-from armillary.trajectories.hermite import basis
+from armillary.trace import Port, Program
 from armillary.trajectories.jerk_columns import GRADED, JerkColumns
 from armillary.trajectories.jerk_grid import (
-    GridLimits,
     begin_envelope,
     choose_guess,
     chosen_point,
@@ -65,6 +57,12 @@ from armillary.trajectories.jerk_grid import (
     start_ends,
     turn_envelope,
 )
+from armillary.trajectories.jerk_guess import (
+    begin_guess,
+    find_place,
+    guess_point,
+    still_sound,
+)
 from armillary.trajectories.jerk_newton import (
     back_substituted,
     close_sums,
@@ -79,15 +77,19 @@ from armillary.trajectories.jerk_newton import (
     share_taken,
     step_length,
 )
-from armillary.trajectories.jerk_spline import (
-    FAST,
-    TINY,
-    GridInterval,
-    greater,
-    spline_at,
+from armillary.trajectories.jerk_results import (
+    begin_motion,
+    end_motion,
+    greatest_peak,
+    interval_motion,
+    interval_peak,
+    measured,
+    motion_point,
+    no_peak,
+    pass_interval,
+    reason_found,
 )
 from armillary.trajectories.path_columns import Records
-from armillary.trajectories.timed_path import PathReason
 
 __all__ = ["jerk_pipeline", "jerk_records"]
 
@@ -96,23 +98,10 @@ LIMIT: Final = 60
 """Most iterations."""
 
 GAP: Final = 4e-4
-"""The weight of logarithms by default; see `jerk_records`."""
+"""The weight of logarithms: mu is this part of the duration, over the intervals."""
 
-
-START_TOO_FAST: Final = float(PathReason.START_TOO_FAST)
-END_TOO_FAST: Final = float(PathReason.END_TOO_FAST)
-STOPS: Final = float(PathReason.STOPS)
-
-# Nodes and weights of Gauss and Legendre on [0, 1]
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
-NODES: Final = tuple((0.5 + 0.5 * _NODES).tolist())
-WEIGHTS: Final = tuple((0.5 * _WEIGHTS).tolist())
-
-
-LAW: Final = np.stack(
-    [basis(np.linspace(0.0, 1.0, 9), order) for order in range(4)], axis=1
-)
-"""Polynomials of `curve.py` and their derivatives at parts of a time, (9, 4, 5)."""
+COARSE_GAP: Final = 3e-3
+"""The same of motions on a coarser grid, from which others begin."""
 
 
 def jerk_pipeline(
@@ -127,72 +116,18 @@ def jerk_pipeline(
         rows: How many further limits there are at each place.
     """
     columns = JerkColumns(knots=knots, intervals=intervals, joints=joints, rows=rows)
-    steps_of = JerkColumns.BOUNDED if rows else JerkColumns.INTERVALS
-    reads: dict[str, Any] = {} if rows else {"bound": None}
-    tables = (*(steps_of, columns.BACKWARDS, columns.BOTH_ENDS),)
-    each, abreast = steps_of.each, steps_of.abreast
-    back = JerkColumns.BACKWARDS.each
-    ends = JerkColumns.BOTH_ENDS.each
-    stage = columns.stage
-    look = (
-        stage(no_ratio, writes=columns.ratio),
-        abreast(columns, stage(interval_ratio, writes=columns.ratio_here, **reads)),
-        each(columns, stage(greatest_ratio, writes=columns.ratio)),
-        ends(columns, stage(end_ratio, writes=columns.ratio)),
-    )
-    stages: tuple[Stage, ...] = (
-        ends(columns, stage(grade)),
-        abreast(columns, stage(grid_interval, **reads)),
-        each(columns, stage(least_steep, writes=columns.steepest)),
-        ends(columns, stage(begin_envelope)),
-        each(
-            columns, stage(rise_envelope, writes=(columns.rise_here, columns.envelope))
-        ),
-        ends(columns, stage(turn_envelope, writes=columns.envelope)),
-        back(
-            columns, stage(fall_envelope, writes=(columns.back_rise, columns.envelope))
-        ),
-        abreast(columns, stage(envelope_point, writes=columns.b1)),
-        ends(columns, stage(settle_ends)),
-        each(columns, stage(smooth_point, writes=(columns.b1, columns.kept))),
-        ends(columns, stage(settle_ends)),
-        each(columns, stage(smooth_point, writes=(columns.b1, columns.kept))),
-        abreast(columns, stage(guessed_point, writes=(columns.b1, columns.d1))),
-        ends(columns, stage(settle_ends)),
-        *look,
-        ends(columns, stage(choose_guess, writes=columns.chosen)),
-        abreast(columns, stage(chosen_point, writes=columns.b1)),
-        ends(columns, stage(settle_ends)),
-        *look,
-        ends(columns, stage(lower_all, writes=columns.step)),
-        abreast(columns, stage(lowered_point, writes=columns.b1)),
-        ends(columns, stage(start_ends)),
-        *look,
-        stage(relaxed_limits),
-        repeat(
-            columns.going,
-            ends(columns, stage(open_sums)),
-            abreast(columns, stage(newton_interval, **reads)),
-            each(columns, stage(eliminate_point)),
-            ends(columns, stage(close_sums)),
-            back(columns, stage(back_substituted, writes=columns.back0)),
-            ends(columns, stage(end_share, writes=columns.most)),
-            abreast(columns, stage(share_taken, writes=columns.taken_here, **reads)),
-            each(columns, stage(greatest_share, writes=columns.most)),
-            stage(step_length),
-            ends(columns, stage(move_ends)),
-            abreast(columns, stage(moved_point, writes=columns.b1)),
-            when(columns.relaxing, *look),
-            ends(columns, stage(renewed_limits)),
-            limit=LIMIT,
-        ),
-        abreast(columns, stage(_result)),
-        stage(_no_peak, writes=columns.peak),
-        each(columns, stage(_greatest_peak, writes=columns.peak)),
-        ends(columns, stage(_reason, writes=columns.fault_here)),
+    regions = _Regions(columns)
+    tables = regions.steps, columns.BACKWARDS, columns.BOTH_ENDS
+    limits = columns.velocity, columns.acceleration, columns.jerk
+    motion = (
+        *(columns.start, columns.end),
+        *(columns.start_acceleration, columns.end_acceleration, columns.pushes),
+        columns.tighter,
+        *(columns.was_way, columns.was_speeds, columns.was_accelerations),
+        *(columns.was_special, columns.is_known),
     )
     results = (
-        *(columns.grid, columns.squares, columns.slopes, columns.spans),
+        *(columns.way, columns.times, columns.speeds, columns.accelerations),
         *(columns.special, columns.jerks, columns.peak, columns.fault_here),
     )
     scratch = (
@@ -201,31 +136,142 @@ def jerk_pipeline(
         *(columns.grid, columns.squares, columns.slopes, columns.spans),
         *(columns.jerks, columns.steeps, columns.rises, columns.ratios),
         *(columns.hessians, columns.gradients, columns.taken, columns.peaks),
+        *(columns.places, columns.guess),
+        *(columns.way, columns.times, columns.speeds, columns.accelerations),
     )
-    limits = columns.velocity, columns.acceleration, columns.jerk
-    motion = (
-        *(columns.start, columns.end),
-        *(columns.start_acceleration, columns.end_acceleration, columns.pushes),
-        *(columns.tighter, columns.guess),
-    )
+    further = (columns.bounds,) if rows else ()
     return Pipeline(
         "jerk_path",
-        (
-            columns.at,
-            columns.knots,
-            *limits,
-            *motion,
-            *((columns.bounds,) if rows else ()),
-        ),
+        (columns.at, columns.knots, *limits, *motion, *further),
         tuple(steps.table(columns) for steps in tables),
-        stages,
+        (*_first_iterate(regions), _iterations(regions), *_motion(regions)),
         tuple(column.name for column in results),
         scratch,
     )
 
 
+class _Regions:
+    """The regions of the pipeline: what runs for records of which table."""
+
+    def __init__(self, columns: JerkColumns) -> None:
+        """Set which table intervals have, with or without further limits."""
+        self.columns = columns
+        self.steps = JerkColumns.BOUNDED if columns.r else JerkColumns.INTERVALS
+        self.reads: dict[str, Any] = {} if columns.r else {"bound": None}
+
+    def each(self, formula: Callable[..., Any], *writes: Port) -> Stage:
+        """Return a formula for each interval in order."""
+        return self.steps.each(self.columns, self._stage(formula, writes))
+
+    def several(self, formula: Callable[..., Any], *writes: Port) -> Stage:
+        """Return a formula for intervals in any order."""
+        return self.steps.several(self.columns, self._stage(formula, writes))
+
+    def bounded(self, formula: Callable[..., Any], *writes: Port) -> Stage:
+        """Return the same of a formula that reads further limits, too."""
+        stage = self.columns.stage(formula, writes=writes, **self.reads)
+        return self.steps.several(self.columns, stage)
+
+    def back(self, formula: Callable[..., Any], *writes: Port) -> Stage:
+        """Return a formula for each interval, the last one first."""
+        return JerkColumns.BACKWARDS.each(self.columns, self._stage(formula, writes))
+
+    def ends(self, formula: Callable[..., Any], *writes: Port) -> Stage:
+        """Return a formula for both ends of the grid."""
+        return JerkColumns.BOTH_ENDS.each(self.columns, self._stage(formula, writes))
+
+    def _stage(self, formula: Callable[..., Any], writes: Sequence[Port]) -> Program:
+        return self.columns.stage(formula, writes=writes)
+
+    def look(self) -> tuple[Stage, ...]:
+        """Return the stages that compare an iterate with limits."""
+        columns = self.columns
+        return (
+            columns.stage(no_ratio, writes=columns.ratio),
+            self.bounded(interval_ratio, columns.ratio_here),
+            self.each(greatest_ratio, columns.ratio),
+            self.ends(end_ratio, columns.ratio),
+        )
+
+
+def _first_iterate(regions: _Regions) -> tuple[Stage, ...]:
+    """Return the stages to the grid, and to where iterations begin."""
+    columns, each, several = regions.columns, regions.each, regions.several
+    ends, back = regions.ends, regions.back
+    smooth = each(smooth_point, columns.b1, columns.kept)
+    return (
+        ends(grade),
+        regions.bounded(grid_interval),
+        each(least_steep, columns.steepest),
+        ends(begin_envelope),
+        each(rise_envelope, columns.rise_here, columns.envelope),
+        ends(turn_envelope, columns.envelope),
+        back(fall_envelope, columns.back_rise, columns.envelope),
+        several(envelope_point, columns.b1),
+        *(ends(settle_ends), smooth, ends(settle_ends), smooth),
+        ends(begin_guess),
+        each(find_place, columns.place_here),
+        several(guess_point, columns.guess_here),
+        each(still_sound, columns.is_sound),
+        several(guessed_point, columns.b1, columns.d1),
+        ends(settle_ends),
+        *regions.look(),
+        ends(choose_guess, columns.chosen),
+        several(chosen_point, columns.b1),
+        ends(settle_ends),
+        *regions.look(),
+        ends(lower_all, columns.step),
+        several(lowered_point, columns.b1),
+        ends(start_ends),
+        *regions.look(),
+        columns.stage(relaxed_limits),
+    )
+
+
+def _iterations(regions: _Regions) -> Stage:
+    """Return Newton's method."""
+    columns, each, ends = regions.columns, regions.each, regions.ends
+    return repeat(
+        columns.going,
+        ends(open_sums),
+        regions.bounded(newton_interval),
+        each(eliminate_point),
+        ends(close_sums),
+        regions.back(back_substituted, columns.back0),
+        ends(end_share, columns.most),
+        regions.bounded(share_taken, columns.taken_here),
+        each(greatest_share, columns.most),
+        columns.stage(step_length),
+        ends(move_ends),
+        regions.several(moved_point, columns.b1),
+        when(columns.relaxing, *regions.look()),
+        ends(renewed_limits),
+        limit=LIMIT,
+    )
+
+
+def _motion(regions: _Regions) -> tuple[Stage, ...]:
+    """Return the stages from the last iterate to the motion."""
+    columns = regions.columns
+    return (
+        regions.several(interval_motion),
+        columns.stage(no_peak, writes=columns.peak),
+        regions.ends(measured, columns.is_measured),
+        when(
+            columns.is_measured,
+            regions.several(interval_peak),
+            regions.each(greatest_peak, columns.peak),
+        ),
+        regions.several(motion_point),
+        regions.ends(begin_motion),
+        regions.each(pass_interval, columns.passed_next),
+        regions.ends(end_motion),
+        regions.ends(reason_found, columns.fault_here),
+    )
+
+
 def jerk_records(
-    intervals: int, per_knot: int, *, rows: int = 0, gap: float = GAP
+    intervals: int, per_knot: int, was: int, *, rows: int = 0, is_last: bool = True
 ) -> dict[str, Records]:
     """Return the records of the tables of `jerk_pipeline`.
 
@@ -233,9 +279,10 @@ def jerk_records(
         intervals: How many there are between knots.
         per_knot: Intervals of the grid in each of them, before those at the ends are
             divided.
+        was: How many intervals the grid of the motion has with which this one begins.
         rows: As for `jerk_pipeline`.
-        gap: The weight of logarithms: mu is this part of the duration, over the
-            intervals.
+        is_last: Whether this is the motion that is looked for, or one on a coarser grid
+            from which others begin: mu is greater, and what it exceeds is not measured.
     """
     # of each point of the grid: the knot before, the share, a graded one and its factor
     none = 2 * GRADED
@@ -273,144 +320,11 @@ def jerk_records(
             last_knot=np.array([intervals]),
             last_b=np.array([count]),
             last_h=np.array([count]),
+            was_last=np.array([was]),
+            was_intervals=np.array([float(was)]),
             parts=np.array([float(per_knot)]),
             count=np.array([float(count)]),
-            gap=np.array([gap]),
+            gap=np.array([GAP if is_last else COARSE_GAP]),
+            measures=np.array([float(is_last)]),
         ),
     }
-
-
-# Results
-
-
-def _no_peak(start: Number) -> Vector:
-    return [0.0 * start] * 3
-
-
-class Results(NamedTuple):
-    """The motion in an interval."""
-
-    square_here: Number
-    square_next: Number
-    slope_here: Number
-    slope_next: Number
-    span_here: Number
-    jerk_here: Number
-    peak_here: Vector
-
-
-def _result(
-    interval: GridInterval,
-    is_first: Number,
-    is_last: Number,
-    special: Vector,
-    factor_here: Number,
-    limits: GridLimits,
-) -> Results:
-    """Return x and y at both ends, how long it takes, and parts of limits.
-
-    Between the three places derivatives of q are taken as parabolas of s, which they
-    are along cubic splines.
-    """
-    _, h_here, *_, deriv, _, scales = interval
-    velocity, _, jerk = limits
-    begin = interval.start()
-    time = 0.0
-    for node, weight in zip(NODES, WEIGHTS, strict=True):
-        x = spline_at(begin, h_here, node)[0]
-        time = time + weight * h_here / sqrt(maximum(x, TINY))
-    of_jerk: Number = 0.0
-    as_it_is = 1.0 / factor_here
-    samples: list[list[Vector]] = []
-    per_rate = [
-        [2.0 * as_it_is * j / most for j, most in zip(jerk, side, strict=True)]
-        for side in velocity
-    ]
-    # The motion is the polynomial of time that has s, s' and s'' at both ends.
-    x1, y1, _ = spline_at(begin, h_here, 1.0)
-    over = 1.0 / time
-    ends = (
-        h_here,
-        time * sqrt(maximum(begin[0], 0.0)),
-        time * sqrt(maximum(x1, 0.0)),
-        0.5 * time * time * begin[1],
-        0.5 * time * time * y1,
-    )
-    for table in LAW:
-        s, first, second, third = (
-            sum(float(c) * end for c, end in zip(row, ends, strict=True) if c)
-            for row in table
-        )
-        first, second, third = first * over, second * over**2, third * over**3
-        part = s / h_here
-        shares = (
-            2.0 * (part - 0.5) * (part - 1.0),
-            4.0 * part * (1.0 - part),
-            2.0 * part * (part - 0.5),
-        )
-        square, mixed = first * first, 2.0 * first * second
-        cube = square * first
-        rates: list[Number] = []
-        accelerations: list[Number] = []
-        jerks: list[Number] = []
-        for n, (scale, middle) in enumerate(zip(*scales, strict=True)):
-            d, v, half = (
-                sum(
-                    share * place[order][n]
-                    for share, place in zip(shares, deriv, strict=True)
-                )
-                for order in range(3)
-            )
-            r = (2.0 / 3.0 * v * square + 2.0 * half * second) * as_it_is
-            accelerations.append(scale * r - middle)
-            jerks.append(d * cube + v * mixed + 2.0 * half * third)
-            rate = half * first
-            rates.append(greater(rate * per_rate[0][n], rate * per_rate[1][n]))
-        samples.append([rates, accelerations, jerks])
-    top_rate, top, top_jerk = (_greatest(each) for each in zip(*samples, strict=True))
-    of_jerk = maximum(of_jerk, top_jerk)
-    x0, y0, _ = begin
-    # the constant path jerk near ends at rest, where it meets the grid
-    for is_end, hs, rows, x, y in (
-        (is_first, special[0], deriv[0], x0, y0),
-        (is_last, special[1], deriv[-1], x1, y1),
-    ):
-        is_near = (is_end > 0.5) & (hs > 0.0)
-        safe = select(hs > 0.0, hs, 1.0)
-        root = sqrt(maximum(x, 0.0))
-        cube = x * root
-        third = 4.0 / 9.0 * cube / (safe * safe)
-        for d, v, half in zip(*rows, strict=True):
-            of_end = absolute(d * cube + v * root * y + half * third)
-            of_jerk = maximum(of_jerk, select(is_near, of_end, 0.0))
-    peak = [top_rate * top_rate, top]
-    return Results(x0, x1, y0, y1, time, of_jerk * as_it_is, peak)
-
-
-def _greatest_peak(peak: Vector, peak_here: Vector, jerk_here: Number) -> Vector:
-    """Return the greatest parts of limits as far as here."""
-    here = (*peak_here, jerk_here)
-    return [maximum(most, each) for most, each in zip(peak, here, strict=True)]
-
-
-def _greatest(samples: Sequence[Vector]) -> Number:
-    """Return the greatest of some functions of time, sampled in equal steps.
-
-    Between samples parabolas exceed them by an eighth of second differences at most.
-    That is far more than they do where they do not turn, but bounds by slopes let a
-    motion exceed its limits by 0.3 %.
-    """
-    most: Number = 0.0
-    for values in zip(*samples, strict=True):
-        bends = [
-            absolute(a - 2.0 * b + c)
-            for a, b, c in zip(values, values[1:], values[2:], strict=False)
-        ]
-        for value, bend in zip(values, [0.0, *bends, 0.0], strict=True):
-            most = greater(most, absolute(value) + 0.125 * bend)
-    return most
-
-
-def _reason(relaxing: Number, moving: Vector, lasts: Number) -> Number:
-    too_fast = select(moving[0] > 0.0, START_TOO_FAST, END_TOO_FAST)
-    return select(lasts < FAST, select(relaxing > 0.0, too_fast, 0.0), STOPS)

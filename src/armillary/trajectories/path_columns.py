@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
+import numpy as np
+
 from armillary.kernel.columns import (
     Column,
     Columns,
@@ -20,7 +22,7 @@ from armillary.kernel.stages import Stage
 from armillary.kernel.tables import Field, Table
 from armillary.trajectories.hermite import BASIS_ROWS
 
-__all__ = ["PathColumns", "Records", "Steps"]
+__all__ = ["PathColumns", "Records", "Steps", "chosen_entry", "entry"]
 
 Records = dict[str, Any]
 """Of a table: an array for each of its fields."""
@@ -31,6 +33,9 @@ PAIR: Final = 2  # lower and upper limit; or slope and curvature
 
 _PLACES: dict[Column, tuple[Column, int, str]] = {}
 """Of fields that are entries: of which column, how far ahead, of which position."""
+
+_CHOICES: dict[Column, Column] = {}
+"""Of fields that are entries which rows choose: the field that chooses."""
 
 
 def entry(column: Column, ahead: int = 0, *, of: str = "here") -> Column:
@@ -43,6 +48,19 @@ def entry(column: Column, ahead: int = 0, *, of: str = "here") -> Column:
     """
     field = Column(f"an entry of {column.meaning}", *column.shape[1:], unit=column.unit)
     _PLACES[field] = column, ahead, of
+    return field
+
+
+def chosen_entry(column: Column, ahead: int = 0, *, by: Column) -> Column:
+    """Declare a field by which formulas read an entry that a row chooses.
+
+    Args:
+        column: The column.
+        ahead: How many entries it is ahead of the chosen one.
+        by: Another field: an entry of a column of numbers of entries.
+    """
+    field = entry(column, ahead, of="")
+    _CHOICES[field] = by
     return field
 
 
@@ -66,7 +84,10 @@ class Steps:
         for field in self.fields:
             if field in _PLACES:
                 into, _, _ = _PLACES[field]
-                fields.append(index_field(columns.port(field), columns.port(into)))
+                by = _CHOICES.get(field)
+                chosen = "" if by is None else columns.port(by).name
+                port = columns.port(field)
+                fields.append(index_field(port, columns.port(into), by=chosen))
             else:
                 fields.append(number_field(columns.port(field)))
         return Table(self.name, tuple(fields), self.is_single)
@@ -75,12 +96,12 @@ class Steps:
         """Return stages that run for each record in order."""
         return each(self.table(columns), *stages)
 
-    def abreast(self, columns: PathColumns, *stages: Stage) -> Stage:
-        """Return stages that run for records in any order; see `Each.abreast`."""
+    def several(self, columns: PathColumns, *stages: Stage) -> Stage:
+        """Return stages that run for records in any order; see `Each.several`."""
         fields = [field for field in self.fields if field in _PLACES]
         fields = [field for field in fields if _PLACES[field][2] == "here"]
         ports = [columns.port(field) for field in fields]
-        return each(self.table(columns), *stages, abreast=ports)
+        return each(self.table(columns), *stages, several=ports)
 
     def records(self, **given: Any) -> dict[str, Records]:
         """Return the records, by the name of the table.
@@ -91,7 +112,8 @@ class Steps:
         for field in self.fields:
             if field in _PLACES:
                 _, ahead, of = _PLACES[field]
-                records[field.name] = given[of] + ahead
+                positions = given[of] if of else np.zeros_like(given["here"])
+                records[field.name] = positions + ahead
             else:
                 records[field.name] = given[field.name]
         return {self.name: records}

@@ -331,6 +331,8 @@ def _path_acceleration(name: str, value: Any, speed: Array) -> Array:
     Raises:
         ModelError: One is not finite, or is that of an end at rest.
     """
+    if type(value) is float and value == 0.0:
+        return _ZERO
     array = numbers_of(name, value)
     if not np.isfinite(array).all():
         raise ModelError(f"{name} must be finite; {quote(value)} was given.")
@@ -600,7 +602,8 @@ def _curves(
             s = fitting("at", at, shape[:-1])
         elif derivatives is None:
             s = np.zeros(shape[:-1])
-            np.cumsum(np.sqrt((steps * steps).sum(-1)), axis=-1, out=s[..., 1:])
+            squares = np.einsum("...j,...j->...", steps, steps)
+            np.cumsum(np.sqrt(squares), axis=-1, out=s[..., 1:])
             s[still] = np.arange(shape[-2])
         else:
             raise ModelError(
