@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import armillary as arm
-from armillary.planning.loop import Problem
+from armillary.planning.loop_memory import (
+    Problem,
+)
 from armillary.planning.planner import STEP
 from armillary.planning.proven_search import ProvenSearch
 from ball_arm import dense, free_positions
@@ -49,7 +51,7 @@ def test_ways_of_loops_are_proven():
     refuted = 0
     for start, goal in pairwise(free_positions(check, 120)):
         goals = goal[np.newaxis].copy()
-        sampled = planner._loop(start, goals).solve(Problem(start, goals, 0, 0)).q
+        sampled = planner._ways.loop(start, goals).solve(Problem(start, goals, 0, 0)).q
         if check(dense(sampled, 400)).any():  # samples alone miss contacts
             plan = planner(start, goal, timeout=None)
             assert plan.success and plan.proven
