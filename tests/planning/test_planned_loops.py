@@ -60,7 +60,13 @@ def test_ways_of_loops_are_proven():
     assert refuted > 2
 
 
-def test_problems_of_loops_are_those_of_calls():
+@pytest.mark.parametrize("slice_of_time", [None, 1000])
+def test_problems_of_loops_are_those_of_calls(
+    monkeypatch: pytest.MonkeyPatch, slice_of_time: int | None
+):
+    if slice_of_time is not None:  # in which nothing is found
+        name = "armillary.planning.proven_search.FIRST_SLICE"
+        monkeypatch.setattr(name, slice_of_time)
     planner = delta_above_a_box()
     Q = free_positions(planner.check, 4)
     plans = planner.batch(Q[:-1], Q[1:], timeout=None)

@@ -412,7 +412,7 @@ class Manifold:
 
     @cached_property
     def surface(self) -> SurfaceTests:
-        """Return what the native loop is told of the constraints."""
+        """Return what the native loop reads of the constraints."""
         if self._projector is None:
             return SurfaceTests(projector_in_python(self._by_newton, len(self.lower)))
         project, proof, count = self._projector.columns, self._proof, len(self._moved)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import hashlib
 import math
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
@@ -182,6 +181,7 @@ class LoopGround:
         kind: What memory is made for.
         words: The setup in memory, without the tests of edges.
         owned: What must live as long.
+        moving: How many joints move.
         run: The function of the native loop.
         idle: Memory that no thread uses now.
     """
@@ -191,6 +191,7 @@ class LoopGround:
     kind: LoopKind
     words: Words
     owned: tuple[object, ...]
+    moving: int
     run: Callable[[int, int, int, int, int, int], int]
     idle: list[LoopMemory]
 
@@ -235,7 +236,8 @@ class LoopGround:
         )
         run, _ = _plans(dtype.char, kind.lanes)
         owned = *parts.values(), clock()
-        return cls(space, options, kind, words, owned, run, [])
+        moving = int(np.count_nonzero(lower < upper))
+        return cls(space, options, kind, words, owned, moving, run, [])
 
     def taken(self) -> LoopMemory:
         """Return memory for a thread, which it puts back into `idle`."""
@@ -309,14 +311,9 @@ class NativeLoop:
         with self.begun(problem) as search:
             return search.run()
 
-    @contextlib.contextmanager
-    def begun(self, problem: Problem) -> Generator[PausingSearch]:
-        """Return a search for a way that may pause; it ends with the block."""
-        memory = self.ground.taken()
-        try:
-            yield PausingSearch(self, memory, problem)
-        finally:
-            self.ground.idle.append(memory)
+    def begun(self, problem: Problem) -> PausingSearch:
+        """Return a search for a way that may pause, for a `with` block."""
+        return PausingSearch(self, problem)
 
     def solve_some(
         self, problems: Sequence[Problem], until: Sequence[int]
@@ -363,10 +360,17 @@ def solve_all(
 class PausingSearch:
     """A search for a way that may pause, and then goes on as if it had not."""
 
-    def __init__(self, loop: NativeLoop, memory: LoopMemory, problem: Problem) -> None:
-        """Take memory for a problem."""
-        self._loop, self._memory, self._problem = loop, memory, problem
-        self._owned = memory.begin(problem)
+    def __init__(self, loop: NativeLoop, problem: Problem) -> None:
+        """Take memory for a problem, until the block ends."""
+        self._loop, self._problem = loop, problem
+        self._memory = loop.ground.taken()
+        self._owned = self._memory.begin(problem)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.ground.idle.append(self._memory)
 
     def run(self, until: int = 0) -> Found:
         """Search until a time [ns], 0 for the deadline; it pauses at samples alone.

@@ -220,8 +220,8 @@ class WaySearch:
         has as much, and then the search goes on where it was: so what a search finds in
         three quarters of the time is found.
         """
-        check, space = self.planned.check, one.loop.ground.space
-        count = np.count_nonzero(space.lower < space.upper)
+        check, ground = self.planned.check, one.loop.ground
+        count = ground.moving
         is_known = one.may_be_separated and not check.is_exact
         if not is_known or check.state.passive.size or count < 2:
             return one.loop.solve(problem)
@@ -235,7 +235,7 @@ class WaySearch:
             if found.status not in {PAUSED, FULL}:
                 return found
             until = time.monotonic_ns() + few if deadline else 0
-            separated = self._separated(problem, space, until)
+            separated = self._separated(problem, ground.space, until)
             if separated is not None or found.status == FULL:
                 return found if separated is None else separated
             return search.run()
@@ -261,10 +261,11 @@ class WaySearch:
         them at which links touch is a proof. Of joints without limits nothing is said,
         since they may turn the other way to the same place.
         """
+        if loop.ground.moving != 1:
+            return None
         lower, upper = loop.ground.space[:2]
-        moving = np.flatnonzero(lower < upper)
-        ends = [each[moving] for each in self.planned.limits]
-        if len(moving) != 1 or not np.isfinite(ends).all():
+        ends = [each[lower < upper] for each in self.planned.limits]
+        if not np.isfinite(ends).all():
             return None
         check = self.planned.check
         is_free = ~check(np.concatenate([q0[np.newaxis], goals]))
