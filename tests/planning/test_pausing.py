@@ -13,8 +13,7 @@ from armillary.collision.check import CollisionCheck
 from armillary.kernel.column_function import RowFunction
 from armillary.planning.goals import Goals
 from armillary.planning.layout import PAUSED
-from armillary.planning.loop import NativeLoop
-from armillary.planning.loop_memory import RESULTS, LoopMemory, Problem
+from armillary.planning.loop_memory import RESULTS, LoopMemory, NativeCall, Problem
 from armillary.planning.way_search import AskedWay
 from armillary.shapes import Box
 from ball_arm import among_balls, at, cell_of, dense, free_positions, gaps
@@ -127,7 +126,7 @@ def test_a_search_has_what_a_proof_leaves(monkeypatch: pytest.MonkeyPatch):
         noted.append(until - now)
         now = until
 
-    def run(memory: LoopMemory, _: NativeLoop, problem: Problem, until: int) -> None:
+    def run(memory: LoopMemory, _: NativeCall, problem: Problem, until: int) -> None:
         passes(until or problem.deadline, searched)
         memory.call[RESULTS] = PAUSED  # nothing is found
 

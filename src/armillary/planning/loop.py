@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache, partial
 from importlib.resources import files
 from itertools import groupby
 from operator import itemgetter
@@ -29,6 +29,7 @@ from armillary.planning.loop_memory import (
     Found,
     LoopKind,
     LoopMemory,
+    NativeCall,
     Problem,
     packed,
 )
@@ -296,6 +297,11 @@ class NativeLoop:
         words[PROVER : PROVER + 2] = tests.prover.address, tests.prover.tables
         return NativeLoop(tests, self.ground, words)
 
+    @cached_property
+    def native(self) -> NativeCall:
+        """Return the function of the native loop with this setup."""
+        return partial(self.ground.run, address_of(self.words))
+
     def finer(self, factor: float) -> NativeLoop:
         """Return the loop with so many times as many samples of motions."""
         words = self.words.copy()
@@ -324,7 +330,7 @@ class NativeLoop:
         """
         memory = self.ground.taken()
         try:
-            return memory.solve_some(self.ready, problems, until)
+            return memory.solve_some(self.ready.native, problems, until)
         finally:
             self.ground.idle.append(memory)
 
@@ -377,7 +383,7 @@ class PausingSearch:
 
         A way that is found until then is shortened and proven however long that takes.
         """
-        self._memory.run(self._loop.ready, self._problem, until)
+        self._memory.run(self._loop.ready.native, self._problem, until)
         return self._memory.found
 
 

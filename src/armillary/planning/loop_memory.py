@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, final
+from typing import Any, Final, NamedTuple, Self, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -28,13 +28,13 @@ from armillary.planning.layout import (
     WORK,
 )
 
-if TYPE_CHECKING:
-    from armillary.planning.loop import NativeLoop
-
-__all__ = ["Found", "LoopKind", "LoopMemory", "Problem", "packed"]
+__all__ = ["Found", "LoopKind", "LoopMemory", "NativeCall", "Problem", "packed"]
 
 Array = npt.NDArray[np.float64]
 Words = npt.NDArray[np.int64]
+
+NativeCall: TypeAlias = Callable[[int, int, int, int, int], int]
+"""The function of the native loop with its setup; see `loop_code`."""
 
 CALL_WORDS: Final = CALL.bytes // 8
 
@@ -161,19 +161,18 @@ class LoopMemory:
         (length,) = self.call[CALL_WORDS - 1 :].cast("B").cast("d")
         return Found.of(row, self.path[: row[1]].copy(), length)
 
-    def run(self, loop: NativeLoop, problem: Problem, until: int) -> None:
+    def run(self, native: NativeCall, problem: Problem, until: int) -> None:
         """Run the loop; what takes long may be interrupted.
 
         Python raises what signals ask for between its own instructions. So the main
         thread searches for a short time first, which is enough for most problems, and
         lets another thread go on where it is not.
         """
-        setup = address_of(loop.words)
 
         def run(until: int) -> None:
             self.call[PAUSE] = until
             path = address_of(self.path)
-            loop.ground.run(setup, *self.addresses, 1, path, PATH_ROOM)
+            native(*self.addresses, 1, path, PATH_ROOM)
 
         if threading.current_thread() is not threading.main_thread():
             run(until)
@@ -210,7 +209,7 @@ class LoopMemory:
                     done.wait(0.001)
 
     def solve_some(
-        self, loop: NativeLoop, problems: Sequence[Problem], until: Sequence[int]
+        self, native: NativeCall, problems: Sequence[Problem], until: Sequence[int]
     ) -> list[Found]:
         """Solve several problems, with few calls of the native loop."""
         goals = max((len(each.goals) for each in problems), default=0)
@@ -223,14 +222,12 @@ class LoopMemory:
         ]
         calls[:, PAUSE] = until
         found: list[Found] = []
-        setup, (work, _) = address_of(loop.words), self.addresses
+        work, _ = self.addresses
         room, path = len(self.path), address_of(self.path)
         while len(found) < len(problems):
             first = len(found)
             where = address_of(calls) + first * CALL.bytes
-            done = loop.ground.run(
-                setup, work, where, len(problems) - first, path, room
-            )
+            done = native(work, where, len(problems) - first, path, room)
             rows = calls[first : first + done, RESULTS:]
             used = 0
             for row, length in zip(
