@@ -95,6 +95,12 @@ def centres(Q: Array) -> Array:
     return np.stack(found, axis=1)
 
 
+def gaps(Q: Array) -> Array:
+    """Return how far the balls of the arm are from those that stand still."""
+    between = centres(Q)[:, :, None] - np.array(BALLS)
+    return np.linalg.norm(between, axis=-1) - 0.15 - BALL
+
+
 def dense(q: Array, count: int = DENSE) -> Array:
     """Return samples of each motion of a way."""
     t = np.linspace(0.0, 1.0, count)[:, None]

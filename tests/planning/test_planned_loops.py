@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import armillary as arm
-from armillary.planning.loop import Problem
+from armillary.planning.loop_memory import (
+    Problem,
+)
 from armillary.planning.planner import STEP
 from armillary.planning.proven_search import ProvenSearch
 from ball_arm import dense, free_positions
@@ -49,7 +51,7 @@ def test_ways_of_loops_are_proven():
     refuted = 0
     for start, goal in pairwise(free_positions(check, 120)):
         goals = goal[np.newaxis].copy()
-        sampled = planner._loop(start, goals).solve(Problem(start, goals, 0, 0)).q
+        sampled = planner._ways.loop(start, goals).solve(Problem(start, goals, 0, 0)).q
         if check(dense(sampled, 400)).any():  # samples alone miss contacts
             plan = planner(start, goal, timeout=None)
             assert plan.success and plan.proven
@@ -58,7 +60,13 @@ def test_ways_of_loops_are_proven():
     assert refuted > 2
 
 
-def test_problems_of_loops_are_those_of_calls():
+@pytest.mark.parametrize("slice_of_time", [None, 1000])
+def test_problems_of_loops_are_those_of_calls(
+    monkeypatch: pytest.MonkeyPatch, slice_of_time: int | None
+):
+    if slice_of_time is not None:  # in which nothing is found
+        name = "armillary.planning.proven_search.FIRST_SLICE"
+        monkeypatch.setattr(name, slice_of_time)
     planner = delta_above_a_box()
     Q = free_positions(planner.check, 4)
     plans = planner.batch(Q[:-1], Q[1:], timeout=None)

@@ -16,11 +16,13 @@ from armillary.errors import ModelError, ShapeError, StateError, UnknownName
 from armillary.planning.edges import EdgeTests, check_in_python
 from armillary.planning.loop import (
     LoopGround,
-    LoopKind,
     LoopOptions,
     NativeLoop,
-    Problem,
     Space,
+)
+from armillary.planning.loop_memory import (
+    LoopKind,
+    Problem,
 )
 from armillary.planning.planner import STEP
 from armillary.shapes import Box, Capsule, ConvexPolyhedron, Cylinder, HalfSpace, Sphere
@@ -320,7 +322,7 @@ def test_a_search_without_an_end_can_be_interrupted():
 def test_ways_are_the_same_in_another_thread(monkeypatch: pytest.MonkeyPatch):
     planner = planner_of_balls()
     usual = [planner(*ends, timeout=60.0) for ends in problems(planner.check, 6)]
-    monkeypatch.setattr("armillary.planning.loop.UNINTERRUPTED", 0)
+    monkeypatch.setattr("armillary.planning.loop_memory.UNINTERRUPTED", 0)
     again = [planner(*ends, timeout=60.0) for ends in problems(planner.check, 6)]
     for one, other in zip(usual, again, strict=True):
         assert (one.q == other.q).all()

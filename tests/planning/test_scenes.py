@@ -13,7 +13,7 @@ from armillary.collision.edge_layout import EdgeLayout
 from armillary.kernel import compiler
 from armillary.kernel.column_function import ColumnFunction
 from armillary.kernel.tables import Table
-from armillary.planning import planner
+from armillary.planning import way_search
 from armillary.shapes import Box, Capsule, Cylinder, Primitive, Sphere
 from armillary.testing.samples import random_pose
 from ball_arm import among_balls, free_positions
@@ -241,7 +241,7 @@ def test_ways_and_timed_ways_are_free_in_each_scene() -> None:
 def test_another_scene_packs_and_sorts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     check = cell().collision()
     # A busy machine would ask for distances, of which nothing is known.
-    monkeypatch.setattr(planner, "TIME_BEFORE_PROOF", 3600 * 10**9)
+    monkeypatch.setattr(way_search, "TIME_BEFORE_PROOF", 3600 * 10**9)
 
     def planned(seed: int, count: int = 6) -> arm.Plan:
         given = things(np.random.default_rng(seed), count)
@@ -301,9 +301,9 @@ def test_loops_call_provers_themselves_once_their_records_are_there():
     planned = among_balls().planner(among_balls().collision())
     start, goal = free_positions(planned.check, 2)
     plan = planned(start, goal, timeout=None)
-    loop = planned._whole
+    loop = planned._ways.loop(start, goal[np.newaxis])
     assert loop.tests.later is not None
     made = loop.tests.later.now()
-    assert loop._ready is loop._ready and loop._ready.tests.prover is made
-    assert {made.address, made.tables} <= {*loop._ready.words.tolist()}
+    assert loop.ready is loop.ready and loop.ready.tests.prover is made
+    assert {made.address, made.tables} <= {*loop.ready.words.tolist()}
     assert np.array_equal(planned(start, goal, timeout=None).q, plan.q)

@@ -112,7 +112,7 @@ def test_what_a_way_joins_is_not_separated(made, fixed: list[str]):
     planned, found = made(), 0
     cell = planned.check.cell
     for start, goal in problems(planned, fixed, 20):
-        loop = planned._loop(start, goal[None], region_of(cell, start, fixed, {}))
+        loop = planned._ways.loop(start, goal[None], region_of(cell, start, fixed, {}))
         space = loop.ground.space
         plan = planned(start, goal, fixed=fixed, timeout=0.2)
         if plan:
@@ -304,7 +304,7 @@ def test_problems_without_a_way_leave_the_others_their_time():
 
 @pytest.mark.parametrize("soon", [10_000 * 2**k for k in range(8)])
 def test_ways_that_a_batch_finds_late_are_those_of_calls(monkeypatch, soon: int):
-    monkeypatch.setattr("armillary.planning.planner.TIME_BEFORE_PROOF", soon)
+    monkeypatch.setattr("armillary.planning.way_search.TIME_BEFORE_PROOF", soon)
     planned = among()
     every = list(problems(planned, [], 24))
     alone = [planned(*pair) for pair in every]

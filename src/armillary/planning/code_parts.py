@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Final
 
 from armillary.kernel.builder import FunctionBuilder, Operand, Value
 from armillary.kernel.machine_type import F64, I64, PTR, VOID, Type
 from armillary.planning.layout import CALL, SETUP, TREE
 
 __all__ = [
+    "FAR",
     "PartOfLoop",
     "call",
     "copy_reals",
@@ -19,6 +21,10 @@ __all__ = [
     "function",
     "move_points",
 ]
+
+
+FAR: Final = 1e18
+"""Positions of nodes that are not there; their squares are numbers of 32 bits."""
 
 
 def function(name: str, result: Type = VOID, **more: Type) -> FunctionBuilder:
@@ -126,4 +132,4 @@ class PartOfLoop:
             copy_reals(f, f.element(TREE.load(tree, "roots"), F64, root * n), to, n)
         with f.otherwise():
             self.get(f, tree, k, x)
-            call(f, "row", VOID, x, to)
+            call(f, "position", VOID, x, to)

@@ -23,7 +23,6 @@ import numpy.typing as npt
 from armillary.errors import ModelError, ShapeError
 from armillary.ik.problem import Goal, IKProblem
 from armillary.kernel.arguments import numbers_of, positive_number
-from armillary.kernel.column_function import ColumnFunction
 from armillary.kinematics.kernels import chosen_axes, selection_of
 from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.questions import fk, jacobian
@@ -41,7 +40,9 @@ from armillary.planning.constraint_proof import (
     ProofNumbers,
     constraint_proof_of,
 )
+from armillary.planning.edges import SurfaceTests
 from armillary.planning.frame_chain import FrameChain
+from armillary.planning.layout import MOST_GOALS
 from armillary.planning.projector import (
     SNUG,
     Projector,
@@ -410,11 +411,15 @@ class Manifold:
         return self._projector(found)
 
     @cached_property
-    def columns(self) -> ColumnFunction:
-        """Return the projection as machine code calls it."""
+    def surface(self) -> SurfaceTests:
+        """Return what the native loop reads of the constraints."""
         if self._projector is None:
-            return projector_in_python(self._by_newton, len(self.lower))
-        return self._projector.columns
+            return SurfaceTests(projector_in_python(self._by_newton, len(self.lower)))
+        project, proof, count = self._projector.columns, self._proof, len(self._moved)
+        if proof is None or proof.holds is None or count > MOST_GOALS:
+            return SurfaceTests(project)
+        tests = proof.violations, proof.holds
+        return SurfaceTests(project, *tests, count, PART_OF_TOLERANCE)
 
     @cached_property
     def _moved_places(self) -> list[int]:

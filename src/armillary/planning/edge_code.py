@@ -20,12 +20,6 @@ BLOCKS_BETWEEN_LOOKS: Final = 256
 MOST_BLOCKS: Final = 256
 """Blocks of pieces after which a quick proof gives up."""
 
-FARTHEST: Final = 2.0
-"""By how much steps along constraints may be longer than straight ones."""
-
-SPARE: Final = 1e-3
-"""What roundings and projections add to that, as a weighted length."""
-
 TOUCHES: Final = -1
 """What a quick proof returns of motions that touch."""
 
@@ -39,32 +33,39 @@ class EdgeCode(PartOfLoop):
     def functions(self) -> list[FunctionBuilder]:
         """Return all of them; each stands behind those that it calls."""
         return [
+            self.passed(),
             self.late(),
             self.is_free(),
-            self.project(),
-            self.steps_are_short(),
             self.sampled(),
             self.length(),
             self.length_of(),
             self.cut(),
             self.quick(),
+            self.ends_are_proven(),
             self.proven_exactly(),
+            self.straight_is_proven(),
             self.proven(),
+            self.proves(),
             self.motion(),
-            self.proof(),
+            self.refuted(),
         ]
 
     def late(self) -> FunctionBuilder:
-        """Return whether the deadline has passed; without one no clock is read."""
+        """Return whether the deadline has passed."""
         f = function("late", I1)
-        deadline = CALL.load(f["c"], "deadline")
-        with f.when(deadline <= 0):
+        f.ret(call(f, "passed", I1, CALL.load(f["c"], "deadline")))
+        return f
+
+    def passed(self) -> FunctionBuilder:
+        """Return whether a time has passed; where it is 0 no clock is read."""
+        f = function("passed", I1, time=I64)
+        with f.when(f["time"] <= 0):
             f.ret(f.constant(I1, 0))
         time = f.reserve(16)  # a timespec: seconds, then nanoseconds
         clock, kind = (SETUP.load(f["s"], name) for name in ("clock", "clock_id"))
         f.call(clock.text, I32, kind.to(I32, "trunc"), time)
         now = f.load(I64, time) * 1_000_000_000 + f.load(I64, time, 1)
-        f.ret(now >= deadline)
+        f.ret(now >= f["time"])
         return f
 
     def is_free(self) -> FunctionBuilder:
@@ -80,62 +81,6 @@ class EdgeCode(PartOfLoop):
         values = f.load(self.real, found)
         touching = values.exceeds_or_nan(0.0).mask().differs(0)
         f.ret(~touching & flags.equals(0))
-        return f
-
-    def project(self) -> FunctionBuilder:
-        """Project the positions in `rates`, into the columns of the check.
-
-        It returns whether all of them satisfy the constraints then.
-        """
-        f = function("project", I1)
-        n, lanes, some = SETUP.load(f["s"], "n"), self.lanes, self.prover_lanes
-        bits, part, wide = bits_of_lanes(some), self.one.wide(some), F64.wide(some)
-        rates, columns, missed = (
-            WORK.load(f["w"], name) for name in ("rates", "columns", "missed")
-        )
-        given, reached = (WORK.load(f["w"], "surface", k) for k in range(2))
-        code, tables = (SETUP.load(f["s"], x) for x in ("project", "project_tables"))
-        size = self.one.bytes
-        with f.loop(lanes, 0, some) as first:
-            with f.loop(n) as j:
-                x = f.load(
-                    part, f.element(rates, self.one, j * lanes + first), align=size
-                )
-                f.store(x if part == wide else x.to(wide, "fpext"), given, j)
-            arguments = given, reached, missed, tables, f.constant(bits, -1)
-            flags = f.call(code.text, bits, *arguments)
-            is_off = f.load(wide, missed).exceeds_or_nan(0.0).mask().differs(0)
-            with f.when(is_off | flags.differs(0)):
-                f.ret(f.constant(I1, 0))
-            with f.loop(n) as j:
-                x = f.load(wide, reached, j)
-                x = x if part == wide else x.to(part, "fptrunc")
-                at = f.element(columns, self.one, j * lanes + first)
-                f.store(x, at, align=size)
-        f.ret(f.constant(I1, 1))
-        return f
-
-    def steps_are_short(self) -> FunctionBuilder:
-        """Return whether no lane is far from the one before, the first one from `a`.
-
-        Else the projection has led them to different parts of a surface.
-        """
-        f = function("steps_are_short", I1, length=F64)
-        n, lanes = SETUP.load(f["s"], "n"), self.lanes
-        columns, a = (WORK.load(f["w"], x) for x in ("columns", "a"))
-        weights = SETUP.load(f["s"], "weights")
-        row, total = f.reserve(2 * self.real.bytes), f.variable(self.real, 0.0)
-        with f.loop(n) as j:
-            now = f.load(self.real, columns, j)
-            f.store(f.load(self.one, a, j), row)
-            behind = f.element(row, self.one, 1)
-            f.store(now, behind, align=self.one.bytes)
-            w = self.narrow(f.load(F64, weights, j)).splat(lanes)
-            way = (now - f.load(self.real, row)) * w
-            total.set(total.get() + way * way)
-        most = f["length"] * (FARTHEST / lanes) + SPARE
-        far = total.get().exceeds_or_nan(self.narrow(most * most).splat(lanes))
-        f.ret(far.mask().equals(0))
         return f
 
     def sampled(self) -> FunctionBuilder:
@@ -329,10 +274,21 @@ class EdgeCode(PartOfLoop):
     def proven(self) -> FunctionBuilder:
         """Return whether the motion between two rows is proven to be free.
 
+        Along constraints that they hold is proven, too.
+        """
+        f = function("proven", I1, p=PTR, q=PTR)
+        with f.when(SETUP.load(f["s"], "project").differs(0)):
+            f.ret(call(f, "curve_is_proven", I1, f["p"], f["q"]))
+        f.ret(call(f, "straight_is_proven", I1, f["p"], f["q"]))
+        return f
+
+    def straight_is_proven(self) -> FunctionBuilder:
+        """Return whether the straight motion between two rows is proven to be free.
+
         Exact proofs take longest where links touch. So of motions that touch but for
         roundings, or where pieces get short in edges of trees, they are not asked for.
         """
-        f = function("proven", I1, p=PTR, q=PTR)
+        f = function("straight_is_proven", I1, p=PTR, q=PTR)
         counted(f, "proofs")
         with f.when(SETUP.load(f["s"], "quick").differs(0)):
             found = call(f, "quick", I64, f["p"], f["q"])
@@ -348,16 +304,38 @@ class EdgeCode(PartOfLoop):
         """Return the same by the pipeline of `check.motion`."""
         f = function("proven_exactly", I1, p=PTR, q=PTR)
         lanes = self.prover_lanes
-        wide, bits = F64.wide(lanes), bits_of_lanes(lanes)
         ends = [WORK.load(f["w"], "ends", k) for k in range(2)]
         with f.loop(SETUP.load(f["s"], "n")) as j:
             for row, column in zip((f["p"], f["q"]), ends, strict=True):
                 f.store(f.load(F64, row, j).splat(lanes), column, j)
+        f.ret(call(f, "ends_are_proven", I1, f.constant(I64, 1)))
+        return f
+
+    def ends_are_proven(self) -> FunctionBuilder:
+        """Return the same of the first so many lanes of `ends`."""
+        f = function("ends_are_proven", I1, count=I64)
+        lanes = self.prover_lanes
+        wide, bits = F64.wide(lanes), bits_of_lanes(lanes)
+        ends = [WORK.load(f["w"], "ends", k) for k in range(2)]
         how_far = WORK.load(f["w"], "how_far")
         code, tables = (SETUP.load(f["s"], x) for x in ("prove", "prove_tables"))
-        flags = f.call(code.text, bits, *ends, how_far, tables, f.constant(bits, 1))
-        fraction, touching = (f.load(wide, how_far, k).lane(0) for k in range(2))
-        f.ret((fraction >= 1.0) & touching.equals(0.0) & (flags & 1).equals(0))
+        some = (f.constant(I64, 1) << f["count"]) - 1
+        active = some if bits == I64 else some.to(bits, "trunc")
+        flags = f.call(code.text, bits, *ends, how_far, tables, active)
+        fraction, touching = (f.load(wide, how_far, k) for k in range(2))
+        bad = (~(fraction >= 1.0)).mask() | (~touching.equals(0.0)).mask()
+        is_flagged = (flags & active).differs(0)
+        f.ret((bad & some).equals(0) & ~is_flagged)
+        return f
+
+    def proves(self) -> FunctionBuilder:
+        """Return whether motions are proven: along constraints, if these are, too."""
+        f = function("proves", I1)
+        has_proof, is_curved, holds = (
+            SETUP.load(f["s"], name).differs(0)
+            for name in ("prove", "project", "holds")
+        )
+        f.ret(has_proof & (~is_curved | holds))
         return f
 
     def motion(self) -> FunctionBuilder:
@@ -368,21 +346,22 @@ class EdgeCode(PartOfLoop):
         length = call(f, "length", F64, f["p"], f["q"])
         with f.when(~call(f, "sampled", I1, length)):
             f.ret(f.constant(I1, 0))
-        # Those along constraints are not straight.
-        has_proof = SETUP.load(f["s"], "prove").differs(0)
-        has_proof = has_proof & SETUP.load(f["s"], "project").equals(0)
-        with f.when(has_proof & CALL.load(f["c"], "sure").differs(0)):
+        is_proven = call(f, "proves", I1) & CALL.load(f["c"], "sure").differs(0)
+        with f.when(is_proven):
             f.ret(call(f, "proven", I1, f["p"], f["q"]))
         f.ret(f.constant(I1, 1))
         return f
 
-    def proof(self) -> FunctionBuilder:
-        """Return whether all edges of some way points are proven."""
-        f = function("proof", I1, path=PTR, count=I64)
+    def refuted(self) -> FunctionBuilder:
+        """Return where the first edge of a way ends that is not proven; 0 if all are.
+
+        That is the number of a way point.
+        """
+        f = function("refuted", I64, path=PTR, count=I64)
         n = SETUP.load(f["s"], "n")
         with f.loop(f["count"], 1) as k:
             p, q = (f.element(f["path"], F64, at * n) for at in (k - 1, k))
             with f.when(~call(f, "proven", I1, p, q)):
-                f.ret(f.constant(I1, 0))
-        f.ret(f.constant(I1, 1))
+                f.ret(k)
+        f.ret(f.constant(I64, 0))
         return f

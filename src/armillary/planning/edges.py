@@ -15,13 +15,34 @@ from armillary.kernel.column_function import (
     numbers_at,
 )
 
-__all__ = ["EdgeTests", "check_in_python"]
+__all__ = ["EdgeTests", "SurfaceTests", "check_in_python"]
 
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
 
 PYTHON_LANES: Final = 16
 """Joint positions that a check in Python is asked for at once."""
+
+
+@final
+class SurfaceTests(NamedTuple):
+    """What keeps positions on constraints.
+
+    Attributes:
+        project: Of columns q those of positions that satisfy constraints, and one that
+            is above 0 where these are missed.
+        near: Of columns q those of errors of constraints, by tolerances.
+        holds: Of columns of both ends of motions one that is above 0 where constraints
+            are proven to hold; None, as for `near`, where machine code cannot do that.
+        goals: How many constraints these are.
+        part: The part of tolerances that middles of motions may use up.
+    """
+
+    project: ColumnFunction
+    near: ColumnFunction | None = None
+    holds: ColumnFunction | None = None
+    goals: int = 0
+    part: float = 0.0
 
 
 @final
@@ -36,8 +57,7 @@ class EdgeTests(NamedTuple):
             None where motions cannot be proven.
         quick: What proves pieces of most motions sooner, in the lanes of the check, if
             there is such a thing; see `edge_proof_stages`.
-        project: Of columns q those of positions that satisfy constraints, and one that
-            is above 0 where these are missed; None where there are no constraints.
+        surface: The constraints; None where there are none.
         later: What makes the records of the prover when they are needed; None where
             they are there.
     """
@@ -46,8 +66,13 @@ class EdgeTests(NamedTuple):
     tight: ColumnFunction
     prover: ColumnFunction | None
     quick: ColumnFunction | None = None
-    project: ColumnFunction | None = None
+    surface: SurfaceTests | None = None
     later: PostponedColumns | None = None
+
+    @property
+    def proves(self) -> bool:
+        """Return whether ways are proven, constraints included."""
+        return bool(self.prover and (self.surface is None or self.surface.holds))
 
     @property
     def ready(self) -> EdgeTests | None:

@@ -102,6 +102,7 @@ class ImproveCode(PartOfLoop):
         path, best = CALL.load(c, "path"), WORK.load(f["w"], "best")
         has_proof = SETUP.load(f["s"], "prove").differs(0)
         CALL.store(CALL.load(c, "improve"), c, "deadline")
+        CALL.store(0, c, "pause")
         CALL.store(RESTART, c, "most")
         tight = CALL.load(c, "tight")
         copy_reals(f, path, best, f["count"] * n)
@@ -121,7 +122,7 @@ class ImproveCode(PartOfLoop):
                 length = call(f, "length_of", F64, path, last)
                 is_better = f.variable(I1, length < CALL.load(c, "bound"))
                 with f.when(is_better.get() & has_proof):
-                    is_better.set(call(f, "proof", I1, path, last))
+                    is_better.set(call(f, "refuted", I64, path, last).equals(0))
                 with f.when(is_better.get()):
                     copy_reals(f, path, best, last * n)
                     CALL.store(length, c, "bound")

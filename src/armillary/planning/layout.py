@@ -14,6 +14,9 @@ __all__ = [
     "GOAL_TOUCHES",
     "GROUP",
     "LATE",
+    "MOST_GOALS",
+    "PATH_ROOM",
+    "PAUSED",
     "SETUP",
     "STACK",
     "START_TOUCHES",
@@ -21,8 +24,15 @@ __all__ = [
     "WORK",
 ]
 
-FOUND, START_TOUCHES, GOAL_TOUCHES, LATE, FULL = range(5)
-"""How a problem ends; `FULL` where the trees have no room left."""
+FOUND, START_TOUCHES, GOAL_TOUCHES, LATE, FULL, PAUSED = range(6)
+"""How a problem ends; `FULL` where the trees have no room left. One that is `PAUSED`
+goes on where it was when it is asked for again."""
+
+PATH_ROOM: Final = 4096
+"""Way points of a way, before it is shortened, and points of a curve."""
+
+MOST_GOALS: Final = 16
+"""Constraints at once for which there is room."""
 
 GROUP: Final = 4
 """Blocks of nodes that are compared at once."""
@@ -40,6 +50,12 @@ SETUP: Final = Struct.of(
     quick_tables=(PTR, 1),
     project=(PTR, 1),  # columns of q -> q that satisfies constraints; 0 for none
     project_tables=(PTR, 1),
+    near=(PTR, 1),  # columns of q -> errors of constraints, by tolerances
+    near_tables=(PTR, 1),
+    holds=(PTR, 1),  # columns of both ends -> whether constraints hold; 0 for none
+    holds_tables=(PTR, 1),
+    goals=(I64, 1),  # errors of a row
+    part=(F64, 1),  # of tolerances, which middles of motions may use up
     weights=(PTR, 1),  # of joints in lengths of motions, reals of 64 bits
     inverse=(PTR, 1),  # of these
     lower=(PTR, 1),  # least joint positions
@@ -76,6 +92,11 @@ CALL: Final = Struct.of(
     path=(PTR, 1),  # room for way points
     verdicts=(PTR, 1),  # of start and goals: 1 where it touches
     improve=(I64, 1),  # until when a way is made shorter [ns], 0 for not at all
+    pause=(I64, 1),  # when a search pauses [ns], 0 for never
+    is_paused=(I64, 1),  # whether it has; 0 for a new problem
+    rounds=(I64, 1),  # of a search
+    which=(I64, 1),  # the tree that grew last
+    met=(I64, 1),  # nodes of the way in the first tree; 0 of a straight motion
     sure=(I64, 1),  # whether edges of trees are proven
     tight=(I64, 1),  # which tables of the check are used
     exact=(I64, 1),  # whether edges count that only exact proofs find to be free
@@ -84,7 +105,6 @@ CALL: Final = Struct.of(
     status=(I64, 1),
     count=(I64, 1),  # way points
     goal=(I64, 1),  # which goal is reached
-    is_late=(I64, 1),  # whether the deadline was over when the way was as it is
     edges=(I64, 1),  # edges that were tested
     checks=(I64, 1),  # joint positions that were
     proofs=(I64, 1),  # motions that were to be proven
@@ -105,6 +125,7 @@ TREE: Final = Struct.of(
 
 WORK: Final = Struct.of(
     tree=(PTR, 2),
+    spare=(PTR, 2),  # trees of detours
     columns=(PTR, 1),  # of the check
     found=(PTR, 1),
     ramp=(PTR, 1),  # (k + 1) / lanes
@@ -114,6 +135,12 @@ WORK: Final = Struct.of(
     half=(PTR, 1),
     surface=(PTR, 2),  # columns of the projection: given, and found
     missed=(PTR, 1),
+    errors=(PTR, 1),  # columns of those of constraints
+    points=(PTR, 1),  # of the curve of a motion along constraints
+    times=(PTR, 1),  # where they are, of the whole
+    gaps=(PTR, 1),  # whether a motion between two is to be halved
+    open=(PTR, 1),  # the numbers of those that are
+    middles=(PTR, 1),  # of these
     stack=(PTR, 2),  # of pieces: middle, and how far they reach
     a=(PTR, 1),  # an edge: from where, and how far; reals of trees
     v=(PTR, 1),
@@ -122,6 +149,7 @@ WORK: Final = Struct.of(
     step=(PTR, 1),
     rows=(PTR, 2),  # joint positions
     raw=(PTR, 1),  # way points before corners were cut
+    nodes=(PTR, 1),  # of trees, of which these are
     detour=(PTR, 1),  # way points in place of a motion
     best=(PTR, 1),  # those of the shortest way so far
     counter=(PTR, 1),  # of samples

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import hashlib
 import math
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache, partial
 from importlib.resources import files
 from itertools import groupby
 from operator import itemgetter
@@ -21,26 +19,29 @@ import numpy.typing as npt
 
 from armillary import forks
 from armillary.kernel.binding import address_of
-from armillary.kernel.column_function import ColumnFunction, aligned, native_lanes
-from armillary.kernel.machine_type import F64
-from armillary.kernel.memory import Struct
 from armillary.kernel.search import MONOTONIC, clock
 from armillary.kernel.threads import share
 from armillary.model.fields import kept
 from armillary.model.limit_rows import LimitRows
-from armillary.planning.edges import EdgeTests
-from armillary.planning.layout import CALL, GROUP, SETUP, STACK, TREE, WORK
+from armillary.planning.edges import EdgeTests, SurfaceTests
+from armillary.planning.layout import PATH_ROOM, SETUP
+from armillary.planning.loop_memory import (
+    Found,
+    LoopKind,
+    LoopMemory,
+    NativeCall,
+    Problem,
+    packed,
+)
 
 if TYPE_CHECKING:
     from armillary.kernel.code import Code
 
 __all__ = [
-    "Found",
     "LoopGround",
-    "LoopKind",
     "LoopOptions",
     "NativeLoop",
-    "Problem",
+    "PausingSearch",
     "Space",
     "solve_all",
 ]
@@ -48,14 +49,14 @@ __all__ = [
 Array = npt.NDArray[np.float64]
 Words = npt.NDArray[np.int64]
 
-PATH_ROOM: Final = 4096
-"""Way points of a way, before it is shortened."""
-
-CALL_WORDS: Final = CALL.bytes // 8
+NO_SURFACE: Final = (None, None, None)
 
 CODES: Final = SETUP.offsets["check"] // 8
 RESOLUTION: Final = SETUP.offsets["resolution"] // 8
 """Where the setup has the tests of edges, and how many samples they take."""
+
+GOALS: Final = SETUP.offsets["goals"] // 8
+"""Where it has how many constraints there are, and then their part of tolerances."""
 
 LONGEST_EDGE: Final = SETUP.offsets["reach"] // 8
 """Where it has the greatest length of an edge."""
@@ -65,17 +66,6 @@ PROVER: Final = SETUP.offsets["prove"] // 8
 
 WIDE: Final = SETUP.offsets["wide_samples"] // 8
 """Where it has after how many samples what is nearly touching does not count."""
-
-RESULTS: Final = CALL.offsets["status"] // 8
-"""Where results begin; the length comes last."""
-
-DEADLINE: Final = CALL.offsets["deadline"] // 8
-
-LONG_AGO: Final = 1
-"""A deadline that has passed [ns]."""
-
-UNINTERRUPTED: Final = 50_000_000
-"""How long the main thread itself is busy with a problem [ns]."""
 
 PAIRS: Final = 4096
 OFTEN, SELDOM = 0.2, 1e-4
@@ -104,9 +94,6 @@ DEPTH: Final = 1e-5
 
 SHARE_OF_ROOM: Final = 0.25
 """The part of the room within them that both may take at most."""
-
-USUAL_GOALS: Final = 64
-"""For so many goals less one there is room; more of them take memory of their own."""
 
 PROBLEMS_PER_PIECE: Final = 16
 """Problems that a thread takes at least, where there are that many."""
@@ -184,71 +171,6 @@ class Scale(NamedTuple):
         return cls(radius, least, REACH * radius, CORNER * radius)
 
 
-class Problem(NamedTuple):
-    """What is asked.
-
-    Attributes:
-        start: Joint positions [m or rad], shape (n,).
-        goals: The same, shape (k, n).
-        seed: Another number gives other samples.
-        deadline: When to stop [ns], see `deadline_of`; 0 for never.
-        improve: Until when a way is made shorter, 0 for not at all.
-    """
-
-    start: Array
-    goals: Array
-    seed: int
-    deadline: int
-    improve: int = 0
-
-
-class Found(NamedTuple):
-    """What the loop found.
-
-    Attributes:
-        status: How it ended; see `layout`.
-        q: Way points [m or rad], shape (k, n).
-        goal: Which goal it leads to.
-        is_late: Whether a way was found and the deadline was over then, so that it may
-            be longer than without one.
-        length: The weighted length.
-        counts: Edges, joint positions, motions to be proven, samples and nodes.
-    """
-
-    status: int
-    q: Array
-    goal: int
-    is_late: bool
-    length: float
-    counts: tuple[int, ...]
-
-    @classmethod
-    def of(cls, row: Sequence[int], q: Array, length: float) -> Self:
-        """Return what the words of `layout.CALL` say from `status` on to `nodes`."""
-        status, _, goal, is_late, *counts = row
-        return cls(status, q, goal, bool(is_late), length, tuple(counts))
-
-
-class LoopKind(NamedTuple):
-    """What memory of the loop is made for.
-
-    Attributes:
-        dtype: The type of the check, and of trees.
-        lanes: How many joint positions it is asked for at once.
-        prover: How many motions are proven at once.
-    """
-
-    dtype: np.dtype[Any]
-    lanes: int
-    prover: int
-
-    @classmethod
-    def of(cls, tests: EdgeTests) -> Self:
-        """Return that for tests of edges."""
-        check, prover = tests.check, tests.prover
-        return cls(check.dtype, check.lanes, prover.lanes if prover else 1)
-
-
 @final
 @dataclass(frozen=True, eq=False)
 class LoopGround:
@@ -260,6 +182,7 @@ class LoopGround:
         kind: What memory is made for.
         words: The setup in memory, without the tests of edges.
         owned: What must live as long.
+        moving: How many joints move.
         run: The function of the native loop.
         idle: Memory that no thread uses now.
     """
@@ -269,8 +192,9 @@ class LoopGround:
     kind: LoopKind
     words: Words
     owned: tuple[object, ...]
+    moving: int
     run: Callable[[int, int, int, int, int, int], int]
-    idle: list[_LoopMemory]
+    idle: list[LoopMemory]
 
     @classmethod
     def of(cls, space: Space, options: LoopOptions, kind: LoopKind) -> Self:
@@ -313,14 +237,15 @@ class LoopGround:
         )
         run, _ = _plans(dtype.char, kind.lanes)
         owned = *parts.values(), clock()
-        return cls(space, options, kind, words, owned, run, [])
+        moving = int(np.count_nonzero(lower < upper))
+        return cls(space, options, kind, words, owned, moving, run, [])
 
-    def taken(self) -> _LoopMemory:
+    def taken(self) -> LoopMemory:
         """Return memory for a thread, which it puts back into `idle`."""
         try:
             return self.idle.pop()
         except IndexError:  # other threads have all
-            return _LoopMemory.of(self)
+            return LoopMemory.of(len(self.space.lower), self.options.nodes, self.kind)
 
 
 @final
@@ -341,24 +266,25 @@ class NativeLoop:
     @classmethod
     def of(cls, tests: EdgeTests, ground: LoopGround) -> NativeLoop:
         """Add tests of edges to what the loop reads."""
-        check, tight, prover, quick, project, _ = tests
+        check, tight, prover, quick, surface, _ = tests
         words = ground.words.copy()
         codes = [check.address, check.tables, tight.tables]
-        for each in (prover, quick, project):
+        for each in (prover, quick, *(surface or NO_SURFACE)[:3]):
             codes += (each.address, each.tables) if each else (0, 0)
         # In the order of these fields of `layout.SETUP`.
         words[CODES : CODES + len(codes)] = codes
         # What is proven at last may be searched by fewer samples.
-        share = FEWER if prover and not project else 1.0
+        share = FEWER if tests.proves else 1.0
         reals = words.view(np.float64)
         reals[RESOLUTION] = share / ground.options.step
-        if project:
+        if surface:
+            words[GOALS], reals[GOALS + 1] = surface.goals, surface.part
             reals[LONGEST_EDGE] = min(reals[LONGEST_EDGE], ON_SURFACE)
             words[WIDE] = min(words[WIDE], WIDE_ON_SURFACE)
         return cls(tests, ground, words)
 
     @property
-    def _ready(self) -> NativeLoop:
+    def ready(self) -> NativeLoop:
         """Return the loop that calls the prover itself, once its records are there."""
         tests = self.tests.ready
         if tests is None:
@@ -371,29 +297,40 @@ class NativeLoop:
         words[PROVER : PROVER + 2] = tests.prover.address, tests.prover.tables
         return NativeLoop(tests, self.ground, words)
 
+    @cached_property
+    def native(self) -> NativeCall:
+        """Return the function of the native loop with this setup."""
+        return partial(self.ground.run, address_of(self.words))
+
     def finer(self, factor: float) -> NativeLoop:
         """Return the loop with so many times as many samples of motions."""
         words = self.words.copy()
         words.view(np.float64)[RESOLUTION] *= factor
         return NativeLoop(self.tests, self.ground, words)
 
-    def along(self, project: ColumnFunction) -> NativeLoop:
-        """Return the loop along constraints, whose ways are not proven."""
-        return NativeLoop.of(self.tests._replace(project=project), self.ground)
+    def along(self, surface: SurfaceTests) -> NativeLoop:
+        """Return the loop along constraints."""
+        return NativeLoop.of(self.tests._replace(surface=surface), self.ground)
 
     def solve(self, problem: Problem) -> Found:
         """Solve a problem."""
-        memory = self.ground.taken()
-        try:
-            return memory.solve(self._ready, problem)
-        finally:
-            self.ground.idle.append(memory)
+        with self.begun(problem) as search:
+            return search.run()
 
-    def solve_some(self, problems: Sequence[Problem]) -> list[Found]:
-        """Solve problems one after the other; signals wait until it ends."""
+    def begun(self, problem: Problem) -> PausingSearch:
+        """Return a search for a way that may pause, for a `with` block."""
+        return PausingSearch(self, problem)
+
+    def solve_some(
+        self, problems: Sequence[Problem], until: Sequence[int]
+    ) -> list[Found]:
+        """Solve problems one after the other; signals wait until it ends.
+
+        until: When the search for each pauses [ns].
+        """
         memory = self.ground.taken()
         try:
-            return memory.solve_some(self._ready, problems)
+            return memory.solve_some(self.ready.native, problems, until)
         finally:
             self.ground.idle.append(memory)
 
@@ -406,8 +343,8 @@ def solve_all(
     Args:
         items: Each with its loop.
         threads: How many take part.
-        soon: How long a problem may take [ns], beside its deadline; what others leave
-            of theirs, later ones of a piece may take.
+        soon: How long is searched for each [ns], beside its deadline; those that take
+            longer are paused. What others leave, later ones of a piece may take.
     """
     found: list[Found | None] = [None] * len(items)
 
@@ -416,204 +353,38 @@ def solve_all(
         first = piece.start
         for loop, same in groupby(items[piece], key=itemgetter(0)):
             now = time.monotonic_ns()
-            problems = [
-                problem._replace(deadline=_sooner(problem.deadline, now + k * soon))
-                for k, (_, problem) in enumerate(same, 1)
-            ]
-            found[first : first + len(problems)] = loop.solve_some(problems)
+            problems = [problem for _, problem in same]
+            until = [now + k * soon for k in range(1, len(problems) + 1)]
+            found[first : first + len(problems)] = loop.solve_some(problems, until)
             first += len(problems)
 
     share(len(items), threads, work, len(items) // PROBLEMS_PER_PIECE)
     return [each for each in found if each is not None]
 
 
-def _sooner(deadline: int, other: int) -> int:
-    return min(deadline, other) if deadline else other
-
-
 @final
-@dataclass(frozen=True, eq=False)
-class _LoopMemory:
-    """What a thread works in.
+class PausingSearch:
+    """A search for a way that may pause, and then goes on as if it had not."""
 
-    Attributes:
-        words: Where everything is; see `layout.WORK`.
-        call: The problem, see `layout.CALL`: words of 64 bits.
-        path: Its way points, shape (room, n).
-        verdicts: Room for those of start and goals.
-        addresses: Of words and call.
-        owned: What must live as long.
-    """
+    def __init__(self, loop: NativeLoop, problem: Problem) -> None:
+        """Take memory for a problem, until the block ends."""
+        self._loop, self._problem = loop, problem
+        self._memory = loop.ground.taken()
+        self._owned = self._memory.begin(problem)
 
-    words: Words
-    call: memoryview[int]
-    path: Array
-    verdicts: Words
-    addresses: tuple[int, int]
-    owned: tuple[object, ...]
+    def __enter__(self) -> Self:
+        return self
 
-    def solve(self, loop: NativeLoop, problem: Problem) -> Found:
-        """Solve a problem of a loop in the space that this was made for."""
-        start, goals, seed, deadline, improve = problem
-        count = len(goals)
-        verdicts = self.verdicts
-        if count >= len(verdicts):
-            verdicts = np.empty(1 + count, np.int64)
-        # In the order of the first fields of `layout.CALL`.
-        call, starts = self.call, (address_of(start), address_of(goals))
-        given = *starts, count, seed, deadline, 0, address_of(verdicts), improve
-        for k, word in enumerate(given):
-            call[k] = word
-        self._run(loop, deadline, improve)
-        row = call[RESULTS : CALL_WORDS - 1].tolist()
-        (length,) = call[CALL_WORDS - 1 :].cast("B").cast("d")
-        return Found.of(row, self.path[: row[1]].copy(), length)
+    def __exit__(self, *_: object) -> None:
+        self._loop.ground.idle.append(self._memory)
 
-    def _run(self, loop: NativeLoop, deadline: int, improve: int) -> None:
-        """Run the loop; what takes long may be interrupted.
+    def run(self, until: int = 0) -> Found:
+        """Search until a time [ns], 0 for the deadline; it pauses at samples alone.
 
-        Python raises what signals ask for between its own instructions. So the main
-        thread asks for a short time first, which is enough for most problems, and lets
-        another thread begin anew where it is not: what is late may end otherwise.
+        A way that is found until then is shortened and proven however long that takes.
         """
-        setup = address_of(loop.words)
-
-        def run() -> None:
-            path = address_of(self.path)
-            loop.ground.run(setup, *self.addresses, 1, path, PATH_ROOM)
-
-        if threading.current_thread() is not threading.main_thread():
-            run()
-            return
-        soon = time.monotonic_ns() + UNINTERRUPTED
-        is_long = deadline == 0 or deadline > soon
-        if improve <= soon:
-            if is_long:
-                self.call[DEADLINE] = soon
-            run()
-            if not is_long or time.monotonic_ns() < soon:
-                return
-            self.call[DEADLINE] = deadline
-        # `Thread.is_alive` is not asked: of a `join` that a signal ended it says False.
-        done = threading.Event()
-
-        def run_there() -> None:
-            try:
-                run()
-            finally:
-                done.set()
-
-        thread = threading.Thread(target=run_there, name="armillary planner")
-        try:
-            try:
-                thread.start()
-            except RuntimeError:
-                if thread.ident is not None:
-                    raise
-                run_there()  # there is no thread to be had
-            while not done.wait(0.05):
-                pass
-        finally:
-            while not done.is_set():  # it works in this memory
-                self.call[DEADLINE] = LONG_AGO
-                with contextlib.suppress(KeyboardInterrupt):  # a second one
-                    done.wait(0.001)
-
-    def solve_some(self, loop: NativeLoop, problems: Sequence[Problem]) -> list[Found]:
-        """Solve several problems, with few calls of the native loop."""
-        goals = max((len(each.goals) for each in problems), default=0)
-        verdicts = np.empty(1 + goals, np.int64)
-        calls = np.zeros((len(problems), CALL_WORDS), np.int64)
-        at = address_of(verdicts)
-        calls[:, :8] = [
-            (address_of(start), address_of(q), len(q), seed, deadline, 0, at, improve)
-            for start, q, seed, deadline, improve in problems
-        ]
-        found: list[Found] = []
-        setup, (work, _) = address_of(loop.words), self.addresses
-        room, path = len(self.path), address_of(self.path)
-        while len(found) < len(problems):
-            first = len(found)
-            where = address_of(calls) + first * CALL.bytes
-            done = loop.ground.run(
-                setup, work, where, len(problems) - first, path, room
-            )
-            rows = calls[first : first + done, RESULTS:]
-            used = 0
-            for row, length in zip(
-                rows[:, :-1].tolist(),
-                rows.view(np.float64)[:, -1].tolist(),
-                strict=True,
-            ):
-                q = self.path[used : used + row[1]].copy()
-                used += row[1]
-                found.append(Found.of(row, q, length))
-        return found
-
-    @classmethod
-    def of(cls, ground: LoopGround) -> _LoopMemory:
-        n, room = len(ground.space.lower), ground.options.nodes
-        kind, lanes, prover = ground.kind
-        room = -(-room // (GROUP * lanes)) * GROUP * lanes
-        trees: list[Words] = []
-        owned: list[npt.NDArray[Any]] = []
-
-        def memory(count: int, kind: npt.DTypeLike = np.float64) -> int:
-            array = aligned(count, np.dtype(kind))
-            owned.append(array)
-            return address_of(array)
-
-        for _ in range(2):
-            tree = {
-                "x": memory(room * n, kind),
-                "parent": memory(room, np.int64),
-                "radius": memory(room, kind),
-            }
-            trees.append(packed(TREE, tree))
-        ramp = aligned(lanes, kind)
-        ramp[:] = np.arange(1, lanes + 1) / lanes
-        rows = native_lanes(np.dtype(np.float64))  # which are projected at once
-        words = packed(
-            WORK,
-            {
-                "tree": [address_of(tree) for tree in trees],
-                "columns": memory(n * lanes, kind),
-                "found": memory(lanes, kind),
-                "ramp": address_of(ramp),
-                "ends": [memory(n * prover) for _ in range(2)],
-                "how_far": memory(2 * prover),
-                "rates": memory(n * lanes, kind),
-                "half": memory(lanes, kind),
-                "surface": [memory(n * rows) for _ in range(2)],
-                "missed": memory(rows),
-                "stack": [memory(STACK, kind) for _ in range(2)],
-                "a": memory(n, kind),
-                "v": memory(n, kind),
-                "sample": memory(n, kind),
-                "target": memory(n, kind),
-                "step": memory(n, kind),
-                "rows": [memory(n) for _ in range(2)],
-                "raw": memory(n * PATH_ROOM),
-                "detour": memory(n * PATH_ROOM),
-                "best": memory(n * PATH_ROOM),
-                "counter": memory(n, np.int64),
-            },
-        )
-        call, path = np.zeros(CALL_WORDS, np.int64), np.empty((2 * PATH_ROOM, n))
-        addresses = address_of(words), address_of(call)
-        verdicts = np.empty(USUAL_GOALS, np.int64)
-        view, owned = call.data.cast("B").cast("q"), [*trees, ramp, *owned]
-        return cls(words, view, path, verdicts, addresses, tuple(owned))
-
-
-def packed(struct: Struct, values: Mapping[str, Any]) -> Words:
-    """Return a structure in memory; what is not given is 0."""
-    words = np.zeros(struct.bytes // 8, np.int64)
-    for name, value in values.items():
-        at = struct.offsets[name] // 8
-        into = words.view(np.float64) if struct.kinds[name] == F64 else words
-        into[at : at + np.size(value)] = value
-    return words
+        self._memory.run(self._loop.ready.native, self._problem, until)
+        return self._memory.found
 
 
 def _normal_rows(space: Space) -> tuple[Array, Array, float]:

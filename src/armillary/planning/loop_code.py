@@ -12,7 +12,8 @@ RRTs", 2005). Edges are sampled in blocks of lanes that are spread over them, as
 Thomason, Kingston and Kavraki, "Motions in microseconds via vectorized sampling-based
 planning" (2024). Ways are then shortened, by shortcuts and at corners, and proven.
 Where the proof of an edge fails, another way is searched for between its ends, whose
-edges are proven as they are found; where there is none, for all of the way.
+edges are proven as they are found; where there is none, the search for all of the way
+goes on without that edge.
 
 Nodes have weighted positions, so that lengths of motions are those of vectors. What is
 tested and proven are joint positions of 64 bits, which are the answer to the last bit.
@@ -33,6 +34,7 @@ from armillary.planning.layout import (
     FULL,
     GOAL_TOUCHES,
     LATE,
+    PAUSED,
     SETUP,
     START_TOUCHES,
     TREE,
@@ -41,6 +43,7 @@ from armillary.planning.layout import (
 from armillary.planning.repair_code import RepairCode
 from armillary.planning.search_code import SearchCode, end_of
 from armillary.planning.shorten_code import ShortenCode
+from armillary.planning.surface_code import SurfaceCode
 from armillary.planning.tree_code import TreeCode
 
 __all__ = ["loop_code"]
@@ -56,6 +59,7 @@ def loop_code(real: Type, prover_lanes: int) -> str:
         prover_lanes: Lanes of the prover, which computes in 64 bits.
     """
     parts = (
+        SurfaceCode,
         EdgeCode,
         TreeCode,
         SearchCode,
@@ -132,50 +136,75 @@ class LoopCode(PartOfLoop):
     def solve(self) -> FunctionBuilder:
         """Return how many way points the way to a goal has; 0 if none is found.
 
-        It is proven where there is a prover, and no constraint.
+        It is proven where that is possible. After an edge of a tree
+        was refuted the search goes on without it, with proofs of all edges from then.
         """
         f = function("solve", I64)
         n, path = SETUP.load(f["s"], "n"), CALL.load(f["c"], "path")
         raw = WORK.load(f["w"], "raw")
         count = f.variable(I64, call(f, "search", I64))
-        with f.when(count.get().equals(0)):
-            f.ret(count.get())
-        raw_count = count.get()
-        copy_reals(f, path, raw, raw_count * n)
-        count.set(call(f, "shorten", I64, raw_count))
-        is_on = SETUP.load(f["s"], "project").differs(0)
-        with f.when(SETUP.load(f["s"], "prove").equals(0) | is_on):
-            f.ret(count.get())
-        repaired = call(f, "repair", I64, count.get())
-        with f.when(repaired > 0):
-            f.ret(repaired)
-        # Else the way before corners were cut, or one whose edges are proven as they
-        # are found.
-        was_sure = CALL.load(f["c"], "sure").differs(0)
-        for field in ("sure", "tight"):
-            CALL.store(1, f["c"], field)
-        is_proven = f.variable(I1, was_sure)
-        with f.when(~was_sure):
-            is_proven.set(call(f, "proof", I1, raw, raw_count))
-        first = f.variable(I64, raw_count)
-        with f.when(is_proven.get()):
-            copy_reals(f, raw, path, raw_count * n)
-        with f.otherwise():
-            first.set(call(f, "search", I64))
-            copy_reals(f, path, raw, first.get() * n)
-        count.set(call(f, "shorten", I64, first.get()))
-        # Halves of an edge that is proven are proven, but for rounding.
-        with f.when(call(f, "proof", I1, path, count.get())):
-            f.ret(count.get())
-        copy_reals(f, raw, path, first.get() * n)
-        f.ret(first.get())
+        is_sampled = ~call(f, "proves", I1)
+        with f.forever() as loop:
+            found = count.get()
+            loop.leave(found.equals(0))
+            copy_reals(f, path, raw, found * n)
+            with f.when(is_sampled | CALL.load(f["c"], "sure").equals(0)):
+                count.set(call(f, "shorten", I64, found))
+                with f.when(is_sampled):
+                    f.ret(count.get())
+                repaired = call(f, "repair", I64, count.get())
+                with f.when(repaired > 0):
+                    f.ret(call(f, "spread", I64, repaired))
+                # Else the way before corners were cut, or another one.
+                for field in ("sure", "tight"):
+                    CALL.store(1, f["c"], field)
+            bad = call(f, "refuted", I64, raw, found)
+            with f.when(bad.equals(0)):
+                copy_reals(f, raw, path, found * n)
+                count.set(call(f, "shorten", I64, found))
+                # Halves of an edge that is proven are proven, but for rounding.
+                wrong = call(f, "refuted", I64, path, count.get())
+                with f.when(wrong.equals(0)):
+                    f.ret(call(f, "spread", I64, count.get()))
+                copy_reals(f, raw, path, found * n)
+                f.ret(call(f, "spread", I64, found))
+            call(f, "prune", VOID, bad)
+            count.set(call(f, "go_on", I64))
+        f.ret(f.constant(I64, 0))
         return f
 
     def plan(self) -> FunctionBuilder:
         """Solve one problem."""
         f = function("plan")
         c = f["c"]
-        for field in ("sure", "tight", "exact", "is_late", *COUNTS):
+        with f.when(CALL.load(c, "is_paused").equals(0)):
+            self.begin(f)
+        found = call(f, "solve", I64)
+        is_improved = (CALL.load(c, "improve") > 0) & (found > 2)
+        shorter = f.variable(I64, found)
+        with f.when(is_improved):
+            shorter.set(call(f, "improve", I64, found))
+        count = shorter.get()
+        trees = [WORK.load(f["w"], "tree", k) for k in range(2)]
+        sizes = [TREE.load(tree, "count") for tree in trees]
+        CALL.store(sizes[0] + sizes[1], c, "nodes")
+        CALL.store(count, c, "count")
+        with f.when(count.equals(0)):
+            late, full, paused = (f.constant(I64, x) for x in (LATE, FULL, PAUSED))
+            status = call(f, "late", I1).select(late, full)
+            is_paused = CALL.load(c, "is_paused").differs(0)
+            CALL.store(is_paused.select(paused, status), c, "status")
+            f.ret()
+        CALL.store(FOUND, c, "status")
+        path = CALL.load(c, "path")
+        CALL.store(call(f, "length_of", F64, path, count), c, "length")
+        f.ret()
+        return f
+
+    def begin(self, f: FunctionBuilder) -> None:
+        """Begin with a problem; return from it where start or goals touch."""
+        c = f["c"]
+        for field in ("sure", "tight", "exact", *COUNTS):
             CALL.store(0, c, field)
         CALL.store(0.0, c, "length")
         with f.when(call(f, "late", I1)):
@@ -192,27 +221,6 @@ class LoopCode(PartOfLoop):
             TREE.store(0, WORK.load(f["w"], "tree", k), "count")
         CALL.store(SETUP.load(f["s"], "most"), c, "most")
         CALL.store(0.0, c, "bound")
-        found = call(f, "solve", I64)
-        is_improved = (CALL.load(c, "improve") > 0) & (found > 2)
-        shorter = f.variable(I64, found)
-        with f.when(is_improved):
-            shorter.set(call(f, "improve", I64, found))
-        count = shorter.get()
-        trees = [WORK.load(f["w"], "tree", k) for k in range(2)]
-        sizes = [TREE.load(tree, "count") for tree in trees]
-        CALL.store(sizes[0] + sizes[1], c, "nodes")
-        CALL.store(count, c, "count")
-        with f.when(count.equals(0)):
-            late, full = (f.constant(I64, x) for x in (LATE, FULL))
-            CALL.store(call(f, "late", I1).select(late, full), c, "status")
-            f.ret()
-        CALL.store(FOUND, c, "status")
-        yes, no = (f.constant(I64, x) for x in (1, 0))
-        CALL.store(call(f, "late", I1).select(yes, no), c, "is_late")
-        path = CALL.load(c, "path")
-        CALL.store(call(f, "length_of", F64, path, count), c, "length")
-        f.ret()
-        return f
 
     def plans(self) -> FunctionBuilder:
         """Solve problems one after the other; return how many are solved.

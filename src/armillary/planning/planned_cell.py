@@ -302,8 +302,10 @@ class PlannedCell:
         contents = *map(content_of, every), *(each.tobytes() for each in numbers)
         return kept_few(self, "manifolds", contents, made)
 
-    def compile(self, manifold: Manifold, start: Array) -> None:
+    def compile(self, manifold: Manifold | None, start: Array) -> None:
         """Compile what plans within constraints call, so that no timeout counts it."""
+        if manifold is None or not manifold.parts:
+            return
 
         def compiled() -> bool:
             row = start[np.newaxis]
@@ -362,7 +364,7 @@ class PlannedCell:
             manifold: The constraints of all of them.
             queries: What is asked: joint positions [m or rad] and deadlines.
             goals: The goals of each, with their numbers.
-            loops: The loop of the planner for each.
+            loops: The loop for each, along the constraints.
             threads: How many threads share the native searches.
         """
         began, count = time.perf_counter(), len(queries)
@@ -371,10 +373,7 @@ class PlannedCell:
         )
         plans = self._admitted(queries, goals, motions)
         searches = {
-            k: ProvenSearch(
-                loops[k].along(manifold.columns) if manifold.parts else loops[k],
-                each.query,
-            )
+            k: ProvenSearch(loops[k], each.query)
             for k, each in enumerate(plans)
             if not isinstance(each, Plan)
         }
@@ -407,24 +406,45 @@ class PlannedCell:
         found: list[_Admitted | Plan] = []
         for k, (query, each) in enumerate(zip(queries, goals, strict=True)):
             part = slice(first[k], first[k + 1])
-            verdicts = violations[part], holds[part], is_free[part]
-            found.append(self._admitted_one(query, each, manifold, verdicts))
+            missed = self._missed(manifold, violations[part])
+            if missed is None:
+                verdicts = holds[part], is_free[part]
+                missed = self._admitted_one(query, each, verdicts)
+            found.append(missed)
         return found
+
+    def kept_by(self, manifold: Manifold, start: Array, goals: Goals) -> Goals | Plan:
+        """Return those goals at which constraints hold, or why there is no way."""
+        violations = manifold.violations(np.concatenate([start[np.newaxis], goals.q]))
+        missed = self._missed(manifold, violations)
+        if missed is not None:
+            return missed
+        good = np.flatnonzero((violations[1:] <= PART_OF_TOLERANCE).all(axis=1))
+        if len(good) == len(goals.q):
+            return goals
+        return Goals(goals.q[good], goals.numbers[good])
+
+    def _missed(self, manifold: Manifold, violations: Array) -> Plan | None:
+        """Return what is violated at a start or at all goals, if that is so.
+
+        violations: Those of the start, then of the goals, shape (1 + k, parts).
+        """
+        holds: Truths = np.all(violations <= PART_OF_TOLERANCE, axis=1)
+        if holds[0] and holds[1:].any():
+            return None
+        bad = np.flatnonzero(violations[int(holds[0])] > PART_OF_TOLERANCE)
+        names = tuple(str(manifold.parts[k].asked) for k in bad)
+        at_start, at_goal = PlanReason.START_VIOLATES, PlanReason.GOAL_VIOLATES
+        return self.without(at_goal if holds[0] else at_start, violated=names)
 
     def _admitted_one(
         self,
         query: GraphQuery,
         goals: Goals,
-        manifold: Manifold,
-        verdicts: tuple[Array, Truths, Truths],
+        verdicts: tuple[Truths, Truths],
     ) -> _Admitted | Plan:
         """Return a problem with its free goals, by verdicts of start and goals."""
-        violations, holds, is_free = verdicts
-        if not (holds[0] and holds[1:].any()):
-            bad = np.flatnonzero(violations[int(holds[0])] > PART_OF_TOLERANCE)
-            names = tuple(str(manifold.parts[k].asked) for k in bad)
-            at_start, at_goal = PlanReason.START_VIOLATES, PlanReason.GOAL_VIOLATES
-            return self.without(at_goal if holds[0] else at_start, violated=names)
+        holds, is_free = verdicts
         if not is_free[0]:
             touching = self.touching(query.start)
             return self.without(PlanReason.START_TOUCHES, pairs=touching)

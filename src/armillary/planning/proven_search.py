@@ -26,8 +26,14 @@ import numpy.typing as npt
 from armillary.kernel.search import is_over
 from armillary.kernel.threads import share
 from armillary.planning.graph import Answer, Chords, GraphQuery, merged, refined
-from armillary.planning.layout import FOUND
-from armillary.planning.loop import Found, NativeLoop, Problem
+from armillary.planning.layout import FOUND, PAUSED
+from armillary.planning.loop import (
+    NativeLoop,
+)
+from armillary.planning.loop_memory import (
+    Found,
+    Problem,
+)
 from armillary.planning.motions import MotionTests, Way
 
 __all__ = ["ProvenSearch", "Searched", "search_all"]
@@ -246,6 +252,8 @@ class ProvenSearch:
         self, q: Array, goal: int, problem: Problem, finer: float
     ) -> Generator[_Asks, Any, _FreeWay | None]:
         """Return a proven way through points, with detours where motions are not."""
+        if self.loop.tests.proves:
+            return _FreeWay(q, goal, is_certain=True)
         parts = [q[k : k + 2] for k in range(len(q) - 1)]
         left: list[int] = list(range(len(parts)))
         is_certain = True
@@ -372,13 +380,10 @@ class _NativeSearches:
             if len(self.searches) == 1:
                 self.found[k, j] = loop.solve(problem)
                 return
-            end, time_left = problem.deadline, self.slices.get((k, j), FIRST_SLICE)
-            until = time.monotonic_ns() + time_left
-            is_whole = 0 < end <= until
-            part = problem if is_whole else problem._replace(deadline=until)
-            (found,) = loop.solve_some([part])
-            # What ends late may be another way, less short, than without the slice.
-            if time.monotonic_ns() >= until and not is_whole:
+            time_left = self.slices.get((k, j), FIRST_SLICE)
+            with loop.begun(problem) as search:
+                found = search.run(time.monotonic_ns() + time_left)
+            if found.status == PAUSED:
                 self.slices[k, j] = 2 * time_left
             else:
                 self.found[k, j] = found
@@ -415,7 +420,11 @@ class _NativeSearches:
             search = self.searches[k]
             search.samples += samples
             search.nodes = max(search.nodes, nodes)
-        there = [each.q for each in found if each.status == FOUND]
+        there = [
+            each.q
+            for k, each in zip(owners, found, strict=True)
+            if each.status == FOUND and not self.searches[k].loop.tests.proves
+        ]
         if there:
             # Nodes of trees are rounded, and points may be there twice.
             inner = np.concatenate([q[1:-1] for q in there])
@@ -425,11 +434,14 @@ class _NativeSearches:
             for q, points in zip(there, np.split(inner, ends[:-1]), strict=True):
                 q[1:-1] = points
         ways: list[tuple[Way, int]] = []
-        for each in found:
+        for k, each in zip(owners, found, strict=True):
             if each.status != FOUND:
                 ways.append((None, -1))
                 continue
             q = each.q
+            if self.searches[k].loop.tests.proves:
+                ways.append((q, each.goal))
+                continue
             is_new = motions.lengths(q[:-1], q[1:]) > SAME_POINT
             is_new[0] = True
             ways.append((np.concatenate([q[:-1][is_new], q[-1:]]), each.goal))

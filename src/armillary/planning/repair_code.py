@@ -76,12 +76,16 @@ class RepairCode(PartOfLoop):
                 ("tight", 1),
                 ("most", SAMPLES),
                 ("bound", 0.0),
+                ("pause", 0),
             ):
                 CALL.store(value, own, field)
+            # The trees of the problem are kept.
+            self.swap_trees(f)
             found = f.call("@search", I64, s, w, own)
             more = f.variable(I64, 0)
             with f.when(found > 0):
                 more.set(f.call("@shorten", I64, s, w, own, found))
+            self.swap_trees(f)
             for field in COUNTED:
                 CALL.store(CALL.load(own, field), c, field)
             total = count.get() + more.get() - 2
@@ -95,3 +99,10 @@ class RepairCode(PartOfLoop):
             count.set(total)
         f.ret(count.get())
         return f
+
+    def swap_trees(self, f: FunctionBuilder) -> None:
+        """Put other trees in place of those that searches work with."""
+        for k in range(2):
+            now, spare = (WORK.load(f["w"], name, k) for name in ("tree", "spare"))
+            WORK.store(spare, f["w"], "tree", k)
+            WORK.store(now, f["w"], "spare", k)

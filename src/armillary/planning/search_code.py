@@ -1,4 +1,7 @@
-"""The code of a planner that searches: two trees that grow towards each other."""
+"""The code of a planner that searches: two trees that grow towards each other.
+
+A search may pause, and go on where it was: its state is in `layout.CALL` and in trees.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,13 @@ from typing import Final
 from armillary.kernel.builder import FunctionBuilder, Value
 from armillary.kernel.machine_type import F64, I1, I64, PTR, VOID
 from armillary.kernel.random_code import mixed
-from armillary.planning.code_parts import PartOfLoop, call, copy_reals, function
+from armillary.planning.code_parts import (
+    FAR,
+    PartOfLoop,
+    call,
+    copy_reals,
+    function,
+)
 from armillary.planning.layout import CALL, SETUP, TREE, WORK
 
 __all__ = ["SearchCode", "end_of"]
@@ -17,6 +26,9 @@ BETWEEN_LOOKS: Final = 8
 
 NOTHING: Final = -1
 """In place of the number of a node."""
+
+REMOVED: Final = -1.0
+"""In place of the radius of a node that was removed."""
 
 
 def end_of(f: FunctionBuilder, k: Value, n: Value) -> Value:
@@ -37,7 +49,9 @@ class SearchCode(PartOfLoop):
             self.grow(),
             self.connect(),
             self.way(),
+            self.go_on(),
             self.search(),
+            self.prune(),
         ]
 
     def direct(self) -> FunctionBuilder:
@@ -132,7 +146,7 @@ class SearchCode(PartOfLoop):
         with f.when(is_on), f.when(~call(f, "surfaced", I1, target)):
             f.ret(nothing)
         self.node_row(f, tree, near, step, here)
-        call(f, "row", VOID, target, there)
+        call(f, "position", VOID, target, there)
         with f.when(~call(f, "within", I1, there)):
             f.ret(f.constant(I64, NOTHING))
         radius, least_radius, growth = (
@@ -185,7 +199,7 @@ class SearchCode(PartOfLoop):
                 f.store(z, target, j)
             with f.when(is_on), f.when(~call(f, "surfaced", I1, target)):
                 f.ret(nothing)
-            call(f, "row", VOID, target, there)
+            call(f, "position", VOID, target, there)
             # Between two positions within limits it is, but for rounding.
             with f.when(~call(f, "within", I1, there)):
                 f.ret(nothing)
@@ -209,7 +223,7 @@ class SearchCode(PartOfLoop):
         x, path = WORK.load(w, "sample"), CALL.load(f["c"], "path")
         trees = [WORK.load(w, "tree", k) for k in range(2)]
         parents = [TREE.load(tree, "parent") for tree in trees]
-        ends = f["first"], f["second"]
+        ends, nodes = (f["first"], f["second"]), WORK.load(w, "nodes")
         counts: list[Value] = []
         root = f.variable(I64, 0)
         for parent, end in zip(parents, ends, strict=True):
@@ -222,6 +236,7 @@ class SearchCode(PartOfLoop):
             counts.append(count.get())
         # The way through the second tree ends at a goal.
         CALL.store(f.constant(I64, -1) - root.get(), f["c"], "goal")
+        CALL.store(counts[0], f["c"], "met")
         total = counts[0] + counts[1]
         with f.when(total > SETUP.load(s, "path_room")):
             f.ret(f.constant(I64, 0))
@@ -230,21 +245,43 @@ class SearchCode(PartOfLoop):
             with f.loop(counts[number]) as k:
                 place = counts[0] + k if number else counts[0] - 1 - k
                 self.node_row(f, tree, at.get(), x, f.element(path, F64, place * n))
+                f.store(at.get(), nodes, place)
                 at.set(f.load(I64, parents[number], at.get()))
         f.ret(total)
         return f
 
     def search(self) -> FunctionBuilder:
-        """Search for a way; return how many way points it has, 0 if none is found."""
+        """Search for a way; return how many way points it has, 0 if none is found.
+
+        A search that was paused goes on.
+        """
         f = function("search", I64)
+        c = f["c"]
+        with f.when(CALL.load(c, "is_paused").equals(0)):
+            CALL.store(0, c, "met")
+            CALL.store(0, c, "rounds")
+            CALL.store(1, c, "which")
+            with f.when(call(f, "direct", I1)):
+                f.ret(f.constant(I64, 2))
+            call(f, "plant", VOID)
+        CALL.store(0, c, "is_paused")
+        f.ret(call(f, "go_on", I64))
+        return f
+
+    def go_on(self) -> FunctionBuilder:
+        """Let trees grow until they meet; return how many points that way has.
+
+        It is 0 where they have no room left, or the time is up, or it is time to pause.
+        """
+        f = function("go_on", I64)
         s, w, c = f["s"], f["w"], f["c"]
-        with f.when(call(f, "direct", I1)):
-            f.ret(f.constant(I64, 2))
-        call(f, "plant", VOID)
         trees = [WORK.load(w, "tree", k) for k in range(2)]
-        which = f.variable(I64, 1)  # the tree that grows
-        tree, other = f.variable(PTR, trees[1]), f.variable(PTR, trees[0])
-        rounds, last = f.variable(I64, 0), f.reserve(8)
+        which = f.variable(I64, CALL.load(c, "which"))  # the tree that grows
+        is_first = which.get().equals(0)
+        tree = f.variable(PTR, is_first.select(*trees))
+        other = f.variable(PTR, is_first.select(*trees[::-1]))
+        begun, last = CALL.load(c, "rounds"), f.reserve(8)
+        rounds = f.variable(I64, begun)
         room, most = SETUP.load(s, "room"), CALL.load(c, "most")
         with f.forever() as loop:
             rounds.set(rounds.get() + 1)
@@ -253,6 +290,13 @@ class SearchCode(PartOfLoop):
             loop.leave(is_full | (rounds.get() > most))
             with f.when((rounds.get() & (BETWEEN_LOOKS - 1)).equals(1)):
                 loop.leave(call(f, "late", I1))
+                # Each call takes some samples, however short its time is.
+                is_pause = call(f, "passed", I1, CALL.load(c, "pause"))
+                with f.when(is_pause & (rounds.get() > begun + 1)):
+                    CALL.store(rounds.get() - 1, c, "rounds")
+                    CALL.store(which.get(), c, "which")
+                    CALL.store(1, c, "is_paused")
+                    loop.leave()
             with f.when(rounds.get() > SETUP.load(s, "wide_samples")):
                 CALL.store(1, c, "tight")
                 CALL.store(1, c, "exact")
@@ -272,6 +316,45 @@ class SearchCode(PartOfLoop):
             first, second = is_first.select(at, met), is_first.select(met, at)
             count = call(f, "way", I64, first, second)
             with f.when(count > 0):
+                CALL.store(rounds.get(), c, "rounds")
+                CALL.store(which.get(), c, "which")
                 f.ret(count)
         f.ret(f.constant(I64, 0))
+        return f
+
+    def prune(self) -> FunctionBuilder:
+        """Remove an edge of the way that was found from its tree, and what it bears.
+
+        Nothing is removed where trees meet: the same two nodes do not meet again. After
+        a straight motion trees are planted. `end` is the way point where the edge ends.
+        """
+        f = function("prune", end=I64)
+        w, n = f["w"], SETUP.load(f["s"], "n")
+        met, nodes = CALL.load(f["c"], "met"), WORK.load(w, "nodes")
+        with f.when(met.equals(0)):
+            call(f, "plant", VOID)
+            f.ret()
+        with f.when(met.equals(f["end"])):
+            f.ret()
+        # Way points of the first tree come from its root, those of the other one go
+        # there.
+        is_first = f["end"] < met
+        tree = is_first.select(*(WORK.load(w, "tree", k) for k in range(2)))
+        gone = f.load(I64, nodes, is_first.select(f["end"], f["end"] - 1))
+        parents, radii = (TREE.load(tree, x) for x in ("parent", "radius"))
+        removed = f.constant(self.one, REMOVED)
+        f.store(removed, radii, gone)
+        with f.loop(TREE.load(tree, "count"), gone) as k:
+            # Nodes stand behind those that bear them.
+            parent = f.load(I64, parents, k)
+            is_borne = f.variable(I1, k.equals(gone))
+            with f.when(parent >= gone):
+                is_borne.set(f.load(self.one, radii, parent).equals(REMOVED))
+            with f.when(is_borne.get()):
+                f.store(removed, radii, k)
+                block, lane = self.place(f, tree, k, n)
+                far = f.constant(self.one, FAR)
+                with f.loop(n) as j:
+                    f.store(far, block, j * self.lanes + lane)
+        f.ret()
         return f

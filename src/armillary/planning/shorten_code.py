@@ -26,7 +26,7 @@ class ShortenCode(PartOfLoop):
 
     def functions(self) -> list[FunctionBuilder]:
         """Return all of them; each stands behind those that it calls."""
-        return [self.shortcuts(), self.settled(), self.corners(), self.shorten()]
+        return [self.shortcuts(), self.corners(), self.shorten()]
 
     def shortcuts(self) -> FunctionBuilder:
         """Leave out way points between free motions; return how many remain."""
@@ -108,21 +108,6 @@ class ShortenCode(PartOfLoop):
                 is_free.set(call(f, "motion", I1, a, b))
         with f.when(~is_free.get()):
             copy_reals(f, before, now, SETUP.load(f["s"], "n"))
-
-    def settled(self) -> FunctionBuilder:
-        """Project joint positions; return whether they satisfy constraints then."""
-        f = function("settled", I1, q=PTR)
-        n, lanes = SETUP.load(f["s"], "n"), self.lanes
-        rates, columns = (WORK.load(f["w"], x) for x in ("rates", "columns"))
-        with f.loop(n) as j:
-            q = self.narrow(f.load(F64, f["q"], j))
-            f.store(q.splat(lanes), rates, j)
-        with f.when(~call(f, "project", I1)):
-            f.ret(f.constant(I1, 0))
-        with f.loop(n) as j:
-            f.store(self.wide(f.load(self.one, columns, j * lanes)), f["q"], j)
-        f.ret(f.constant(I1, 1))
-        return f
 
     def shorten(self) -> FunctionBuilder:
         """Shorten a way; return how many way points it has."""

@@ -7,7 +7,7 @@ from typing import Final
 from armillary.kernel.builder import FunctionBuilder
 from armillary.kernel.machine_type import F64, I1, I64, PTR, VOID
 from armillary.kernel.random_code import mixed
-from armillary.planning.code_parts import PartOfLoop, call, counted, function
+from armillary.planning.code_parts import FAR, PartOfLoop, call, counted, function
 from armillary.planning.layout import CALL, GROUP, SETUP, TREE, WORK
 
 __all__ = ["TreeCode"]
@@ -21,9 +21,6 @@ DRAWS: Final = 8
 PROJECTIONS: Final = 4
 """Projections on each of these limits."""
 
-FAR: Final = 1e18
-"""Positions of nodes that are not there; their squares are numbers of 32 bits."""
-
 
 class TreeCode(PartOfLoop):
     """The functions of trees."""
@@ -34,6 +31,7 @@ class TreeCode(PartOfLoop):
             self.add(),
             self.nearest(),
             self.row(),
+            self.position(),
             self.excess(),
             self.within(),
             self.settle(),
@@ -123,6 +121,15 @@ class TreeCode(PartOfLoop):
             low, high = f.load(F64, lower, j), f.load(F64, upper, j)
             q = (q < low).select(low, q)
             f.store((q > high).select(high, q), f["to"], j)
+        f.ret()
+        return f
+
+    def position(self) -> FunctionBuilder:
+        """Write the same of a node, on constraints but for what roundings miss."""
+        f = function("position", VOID, x=PTR, to=PTR)
+        call(f, "row", VOID, f["x"], f["to"])
+        with f.when(SETUP.load(f["s"], "project").differs(0)):
+            call(f, "settled", I1, f["to"])
         f.ret()
         return f
 
