@@ -246,15 +246,25 @@ def call_figures() -> Iterator[Figure]:
 
 
 def moved_figures() -> Iterator[Figure]:
-    """Yield figures of checks after boxes moved, beside the same in Pinocchio.
+    """Yield figures of checks after boxes moved, beside the same in Pinocchio."""
+    yield from figures_among(
+        MOVED, {"100 boxes": (MOVED, 1e-3), "one of 100": (1, 150e-6)}
+    )
+    yield from figures_among(10 * MOVED, {"one of 1 000": (1, 150e-6)})
+
+
+def figures_among(boxes: int, moves: dict[str, tuple[int, float]]) -> Iterator[Figure]:
+    """Yield such figures of a number of boxes.
+
+    moves: How many of them move, and what is asked for [s].
 
     Each is a new state, its check and the first answer; the peer is given the new
     placements of its shapes and asked once, with its broad phase or without.
     """
-    shapes = obstacles("boxes", MOVED)
+    shapes = obstacles("boxes", boxes)
     cell, q = cell_with(shapes), random_q(1)[0]
     peer = Pinocchio(cell.collision(), shapes)
-    names = [f"obstacle{k}" for k in range(MOVED)]
+    names = [f"obstacle{k}" for k in range(boxes)]
     rng = np.random.default_rng(0)
 
     def poses() -> dict[str, arm.Pose]:
@@ -284,7 +294,7 @@ def moved_figures() -> Iterator[Figure]:
     # Each with poses of its own, since a peer stops at the first contact; the first
     # turn compiles.
     peers = peer.checks.touches, peer.checks.touches_by_pairs
-    for what, count, most in (("100 boxes", MOVED, 1e-3), ("one of 100", 1, 150e-6)):
+    for what, (count, most) in moves.items():
         took: list[list[float]] = []
         for _ in range(60):
             every = poses()

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 import armillary as arm
-from armillary.collision import pair_records, shape_pairs
+from armillary.collision import latest_state, pair_records, shape_pairs
 from armillary.collision.check_tables import CheckTables
 from armillary.collision.columns import CheckColumns
 from armillary.collision.distance.sizes import form_of
-from armillary.kernel import pipeline_kernel, pipeline_records
+from armillary.collision.placed_pairs import PlacedPairs
+from armillary.kernel import pipeline_kernel, pipeline_records, tables
 from armillary.kinematics.speed_bounds import SpeedBounds
 from armillary.model.primitive import Primitive
 from armillary.shapes import Box, Capsule, Sphere
@@ -306,3 +307,110 @@ def test_another_part_in_the_grip_reads_no_shape_again(
         grip = arm.Pose.translation(0.0, 0.0, 0.5)
         assert_right(cell, cell.home.attach(f"box{k}", "l1", pose=grip))
     assert len(read) == len({*read}) == 7  # of two links two each, and three boxes
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_any_sequence_of_changes_answers_as_a_new_cell(seed: int) -> None:
+    """Bodies move, are gripped and released, joints move; margins and rules differ.
+
+    Some checks are asked once, some twice, some again when others followed.
+    """
+    cell, rng = changing_scene(12), np.random.default_rng(seed)
+    rules = cell.rules.exclude("box3/*", "*", reason="left out")
+    state, earlier = cell.home, []
+    for _ in range(50):
+        state = changed(state, rng)
+        given = {
+            "margin": float(rng.choice((0.0, 0.0, 0.05))),
+            "rules": rules if rng.random() < 0.2 else None,
+        }
+        earlier.append((cell.collision(state, **given), state, given))
+        again = earlier[rng.integers(len(earlier))] if rng.random() < 0.3 else None
+        for check, now, options in filter(None, (earlier[-1], again)):
+            fresh = changing_scene(12)
+            expected = fresh.collision(fresh.bind(now), **options)
+            for q in Q[: rng.integers(1, 4)]:
+                assert check(q) == expected(q)
+            if rng.random() < 0.3:
+                for ask in ("__call__", "clearance", "distances"):
+                    np.testing.assert_array_equal(
+                        getattr(check, ask)(Q[:9]), getattr(expected, ask)(Q[:9])
+                    )
+
+
+def changing_scene(boxes: int) -> arm.Cell:
+    """Return a scene with a table that stands, which boxes are tested against."""
+    cell = scene(boxes)
+    table = arm.Link(name="top", collisions=[Box(size=(0.3, 0.3, 0.1))])
+    stand = arm.Mount(manipulator="table", pose=arm.Pose.translation(0.0, 0.0, -1.5))
+    things = (*cell.manipulators, arm.Manipulator(name="table", links=[table]))
+    return cell.replace(manipulators=things, mounts=[stand])
+
+
+def changed(state: arm.State, rng: np.random.Generator) -> arm.State:
+    """Return a state after a change that a user could make."""
+    names = [f"box{k}" for k in range(12)]
+    free = [name for name in names if name not in state.attachments]
+    held = [name for name in names if name in state.attachments]
+    kind = rng.choice(("one", "one", "few", "all", "grip", "on", "release", "q", "arm"))
+    match kind:
+        case "one":
+            return state.place(str(rng.choice(free)), random_pose(rng))
+        case "few" | "all":
+            some = free if kind == "all" else rng.choice(free, 3, replace=False)
+            return state.place_all({str(name): random_pose(rng) for name in some})
+        case "grip" if len(held) < 3:
+            return state.grip(str(rng.choice(free)), by="arm/l1")
+        case "on" if len(held) < 3:
+            one, other = rng.choice(free, 2, replace=False)
+            return state.attach(str(one), f"{other}/body", pose=random_pose(rng))
+        case "release" if held:
+            return state.release(str(rng.choice(held)))
+        case "arm":
+            return state.place("arm", random_pose(rng))
+        case _:
+            return state.replace(q=rng.uniform(-2.0, 2.0, 2))
+
+
+def test_a_moved_box_writes_its_own_records_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first answer copies no table; that of the same check again has its own."""
+    cell, rng = scene(24), np.random.default_rng(9)
+    every = {f"box{k}": random_pose(rng) for k in range(24)}
+    state = cell.home.place_all(every)
+    cell.collision(state)(Q[0])
+    cell.collision(state.place("box0", every["box1"]))(Q[0])
+    copies = 0
+
+    def counted(packed: np.ndarray) -> np.ndarray:
+        nonlocal copies
+        copies += 1
+        return tables.copied(packed)
+
+    monkeypatch.setattr(latest_state, "copied", counted)
+    for k in range(2, 6):
+        check = cell.collision(state.place("box1", every[f"box{k}"]))
+        with monkeypatch.context() as patch:
+            patch.setattr(PlacedPairs, "of", None)
+            patch.setattr(pair_records, "records_of", None)
+            check(Q[0])
+            assert copies == 2 * (k - 2)
+            check(Q[1])
+            assert copies == 2 * (k - 1)
+
+
+def test_threads_ask_states_at_the_same_time() -> None:
+    cell, rng = scene(16), np.random.default_rng(10)
+    poses = [{f"box{k}": random_pose(rng) for k in range(16)} for _ in range(3)]
+    states = [cell.home.place_all(each) for each in poses]
+    states += [states[0].place(f"box{k % 16}", random_pose(rng)) for k in range(64)]
+    expected = [bool(cell.collision(each).clearance(Q[0]) <= 0.0) for each in states]
+    assert 0 < sum(expected) < len(expected)
+    order = rng.integers(len(states), size=2000).tolist()
+
+    def ask(k: int) -> bool:
+        return bool(cell.collision(states[k])(Q[0]))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(ask, order)) == [expected[k] for k in order]

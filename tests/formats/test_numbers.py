@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 
 import numpy as np
@@ -10,7 +11,12 @@ from hypothesis import strategies as st
 
 from armillary.errors import FormatError
 from armillary.formats.diagnostic import Place, Report
-from armillary.formats.numbers import number_text, plain_numbers, read_numbers
+from armillary.formats.numbers import (
+    number_text,
+    plain_number,
+    plain_numbers,
+    read_numbers,
+)
 
 PLACE = Place("a.urdf", 3, 7)
 
@@ -161,3 +167,20 @@ def test_plain_numbers_are_those_that_are_read_without_fault(text: str, count):
     values, findings = read(text, count)
     is_plain = bool(values) and not findings and len(text) < 200
     assert plain_numbers(text, count) == (values if is_plain else None)
+
+
+DECIMAL = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+
+
+@given(st.text(st.sampled_from("+-.019eE_na \t\n\x0b\u0663,"), max_size=9))
+def test_plain_numbers_are_decimal_ones_with_white_space_between(text):
+    words = [word for word in re.split("[ \t\r\n]+", text) if word]
+    are_decimal = all(re.fullmatch(DECIMAL, word) for word in words)
+    values = tuple(map(float, words)) if words and are_decimal else None
+    if values is not None and not all(map(math.isfinite, values)):
+        values = None
+    for count in (None, 1, 2):
+        expected = values if count in {None, len(words)} else None
+        assert plain_numbers(text, count) == expected
+    is_one = values is not None and words == [text]
+    assert plain_number(text) == (values[0] if values and is_one else None)

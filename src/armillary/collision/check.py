@@ -11,20 +11,21 @@ from typing import TYPE_CHECKING, Any, Final, final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.check_kernel import check_records, whole_kernel
+from armillary.collision.check_kernel import check_records, columns_of, whole_kernel
 from armillary.collision.check_options import CheckOptions
 from armillary.collision.check_stages import UNDECIDED, Question
 from armillary.collision.check_tables import CheckTables
 from armillary.collision.contact import Contact, contacts_of
+from armillary.collision.latest_state import LatestState
 from armillary.collision.lengths import margin_of, number_of
 from armillary.collision.moved_bases import moved_bases
 from armillary.collision.obstacles import GivenObstacles, StandingObstacles, among
 from armillary.collision.pairs import applied_rules, with_home_pairs
 from armillary.collision.placed_pairs import PlacedPairs
-from armillary.collision.precision import converted, precision_of
+from armillary.collision.precision import converted
 from armillary.collision.shape_pairs import Placed
 from armillary.collision.tested_shapes import tables_of
-from armillary.collision.volumes import reach_of_links
+from armillary.collision.volumes import approach_rates
 from armillary.errors import ModelError, ShapeError
 from armillary.forks import IMPORT_LOCK
 from armillary.kernel import Kernel
@@ -33,7 +34,7 @@ from armillary.kernel.pipeline_records import PipelineRecords
 from armillary.kernel.sloped import jax_sloped, torch_sloped
 from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.placement import base_names
-from armillary.kinematics.speed_bounds import speeds_are_known, zero_product
+from armillary.kinematics.speed_bounds import speeds_are_known
 from armillary.kinematics.state import State, bound_state, home
 from armillary.model.fields import kept, kept_few
 from armillary.model.link_pairs import Pairs
@@ -83,8 +84,11 @@ def check_of(
     # rules and meshes, so that they are known by their identity.
     key = id(rules), margin, id(meshes), bool(exact)
     options, tables = kept_few(tree.alike or tree, "tables of checks", key, made)
+    if obstacles is None and not exact:
+        return CollisionCheck(cell, options, bound, tables)
+    # A message about what triangles need comes now.
     placed = PlacedPairs.of(cell, bound, tables, meshes, exact=exact)
-    check = CollisionCheck(cell, tables.tested, options, placed)
+    check = CollisionCheck(cell, options, bound, tables, _known=placed)
     return check if obstacles is None else _among(check, placed, obstacles)
 
 
@@ -92,10 +96,10 @@ def _among(
     alone: CollisionCheck, placed: PlacedPairs, obstacles: StandingObstacles
 ) -> CollisionCheck:
     """Return a check, whose pairs are placed, among obstacles."""
-    options = alone.options
-    pairs = among(placed, obstacles, options.meshes)
-    tested = pairs.tables.tested
-    return CollisionCheck(alone.cell, tested, options, pairs, obstacles, alone)
+    pairs = among(placed, obstacles, alone.options.meshes)
+    return CollisionCheck(
+        alone.cell, alone.options, alone.state, pairs.tables, obstacles, alone, pairs
+    )
 
 
 @final
@@ -105,17 +109,19 @@ class CollisionCheck:
 
     Attributes:
         cell: The cell whose links are tested.
-        pairs: The pairs of links that are tested.
         options: What it was made with.
+        state: The state whose attachments, bases and branch of loops are used.
+        tables: The shapes of the tested links, and their pairs.
         obstacles: What stands around the cell, see `with_obstacles`; None if nothing.
     """
 
     cell: Workcell
-    pairs: Pairs
     options: CheckOptions
-    _placed: PlacedPairs
+    state: State
+    tables: CheckTables
     obstacles: StandingObstacles | None = None
     _alone: CollisionCheck | None = None
+    _known: PlacedPairs | None = None
 
     def __repr__(self) -> str:
         return f"<collision check of {len(self.pairs)} pairs, margin {self.margin} m>"
@@ -130,9 +136,17 @@ class CollisionCheck:
         return self
 
     @property
-    def state(self) -> State:
-        """Return the state whose attachments, bases and branch of loops are used."""
-        return self._placed.state
+    def pairs(self) -> Pairs:
+        """Return the pairs of links that are tested."""
+        return self.tables.tested
+
+    @cached_property
+    def _placed(self) -> PlacedPairs:
+        """Return where the shapes are, which single answers often do not need."""
+        if self._known is not None:
+            return self._known
+        _, _, meshes, exact = self.options
+        return PlacedPairs.of(self.cell, self.state, self.tables, meshes, exact=exact)
 
     @property
     def rules(self) -> Rules | None:
@@ -152,12 +166,7 @@ class CollisionCheck:
     @property
     def is_exact(self) -> bool:
         """Return whether meshes are treated by their triangles."""
-        return self._placed.triangles is not None
-
-    @property
-    def tables(self) -> CheckTables:
-        """Return the shapes of the tested links, and their pairs."""
-        return self._placed.tables
+        return self.options.exact and self._placed.triangles is not None
 
     @property
     def placed(self) -> Placed:
@@ -288,13 +297,18 @@ class CollisionCheck:
         if not (type(q) is np.ndarray and q.ndim == 1 and q.dtype.kind == "f"):
             return None
         # Anything else, also what is to be refused, takes the general way.
-        if self._of_one is None or len(q) != self._placed.moving.joints:
-            return None
-        ask, dtype = self._of_one
-        if q.dtype != dtype:
-            # The entry of the kernel that converts is made when it is first needed.
-            q = converted(q, dtype)
-        verdict = ask(q).item()
+        verdict, known = None, self.__dict__
+        if "is_asked" not in known:
+            # Many checks are asked once: the records of the last state will do.
+            known["is_asked"] = True
+            latest: LatestState | None = self.tables.latest.get(self.options.margin)
+            if latest is not None and len(q) == latest.joints:
+                verdict = latest.ask(self.state, converted(q, latest.dtype))
+        if verdict is None:
+            if self._of_one is None or len(q) != len(self.cell.joint_names):
+                return None
+            ask, dtype = self._of_one
+            verdict = ask(converted(q, dtype)).item()
         if verdict == UNDECIDED:
             return None
         truth: Any = np.True_ if verdict > UNDECIDED else np.False_
@@ -303,14 +317,22 @@ class CollisionCheck:
     @cached_property
     def _of_one(self) -> tuple[Callable[[Array], Array], np.dtype[Any]] | None:
         """Return what decides single rows, of which type, if there is such a thing."""
-        is_decisive = self._moves and not self.is_exact
-        if not (is_decisive and self._placed.moving.is_compiled and self.may_be_free):
-            return None
-        records = self._records("touching")
-        return records.for_one(), records.code.made_for[0]
+        latest: LatestState | None = self.tables.latest.get(self.margin)
+        records = None if latest is None else latest.records(self.state)
+        if records is None:
+            is_decisive = self._moves and not self.is_exact
+            moving = self._placed.moving
+            if not (is_decisive and moving.is_compiled and self.may_be_free):
+                return None
+            records = self._records("touching")
+            if self._known is None and not self.state.passive.size:
+                columns = columns_of(moving, self.tables.room)
+                LatestState.keep(self._placed, records, columns, self.margin)
+        own = records
+        return kept(self, "touching", lambda: own).for_one(), own.code.made_for[0]
 
     def edge_columns(
-        self, *, pad: float = 0.0, certain: bool = False, lanes: int = 0
+        self, *, pad: float = 0.0, certain: bool = False
     ) -> ColumnFunction | None:
         """Return code that tells if links touch at any of some rows; see `edge_stages`.
 
@@ -320,22 +342,12 @@ class CollisionCheck:
             pad: By how much farther than the margin links touch [m]; it is 0 where
                 shapes are searched for their nearest points.
             certain: Whether what rounding decides touches; else it may be free.
-            lanes: Rows that are computed at once, by default what registers hold.
         """
         if self.is_exact or not self._placed.moving.is_compiled:
             return None
         with IMPORT_LOCK:
-            from armillary.collision.edge_kernel import Nearness, edge_columns
-            from armillary.kernel.column_function import native_lanes
-        precision = precision_of(self._placed)
-        if not lanes:
-            lanes = native_lanes(precision.dtype)
-        # Whether shapes overlap takes less time than how far they are apart.
-        if not self.tables.are_formulas:
-            pad = 0.0
-        more = precision.rounding if certain else pad
-        near = Nearness(self.margin, more)
-        return edge_columns(self._placed, near, precision, lanes)
+            from armillary.collision.edge_kernel import edge_columns
+        return edge_columns(self._placed, self.margin, pad=pad, certain=certain)
 
     def edge_proof_columns(self, lower: Array, upper: Array) -> ColumnFunction | None:
         """Return code that proves pieces of motions; None where it would prove nothing.
@@ -352,12 +364,7 @@ class CollisionCheck:
         with IMPORT_LOCK:
             from armillary.collision.edge_kernel import edge_proof_columns
             from armillary.collision.motion_kernel import PositionBox
-        return edge_proof_columns(
-            self._placed,
-            self.margin,
-            precision_of(self._placed),
-            PositionBox(lower, upper),
-        )
+        return edge_proof_columns(self._placed, self.margin, PositionBox(lower, upper))
 
     def motion_columns(self, lower: Array, upper: Array) -> PostponedColumns | None:
         """Return code that tells if motions are free; None where nothing bounds speeds.
@@ -382,13 +389,7 @@ class CollisionCheck:
             For unit rates of joints [m per unit], in the order of `pairs`, shape (k,
             n); infinite where nothing is known.
         """
-        speeds = self._placed.speeds(lower, upper)
-        nearer = reach_of_links(self._placed, speeds)
-        _, rates = self.tables.levers(speeds, self.placed, nearer)
-        parts = [zero_product(rates, each) for each in speeds.joints.T]
-        whole = np.zeros((len(self.pairs), len(parts)))
-        whole[self.tables.moving] = np.stack([each.sum(axis=1) for each in parts], 1)
-        return whole
+        return approach_rates(self._placed, lower, upper)
 
     @property
     def _moves(self) -> bool:

@@ -23,7 +23,7 @@ from armillary.collision.shape_pairs import (
 from armillary.kinematics.moving_links import FixedLinks, MovingLinks
 from armillary.kinematics.speed_bounds import SpeedBounds
 from armillary.model.cloud import Cloud
-from armillary.model.fields import kept
+from armillary.model.fields import kept, kept_few
 from armillary.model.geometry.bounding import sphere_around
 from armillary.model.link_pairs import Pairs
 from armillary.model.shapes import Sphere
@@ -39,6 +39,9 @@ FEWEST_SPHERES: Final = 256
 
 SPHERE_NUMBERS: Final = 4
 """Numbers of the sphere around a shape: its centre and radius [m]."""
+
+MOST_BASES: Final = 256
+"""Bases of which the pairs of shapes on them are kept."""
 
 AXES: Final = np.concatenate([np.eye(3), -np.eye(3)])
 
@@ -240,7 +243,7 @@ class CheckTables(msgspec.Struct, frozen=True, eq=False, dict=True):
         return np.concatenate([self.fixed.bases, self.fixed.bases[self._owners]])
 
     def blocks_on(self, bases: Sequence[int]) -> BlocksOnBases:
-        """Return what is on some movable bases; of one base that is kept.
+        """Return what is on some movable bases; of one base, and the last ones, kept.
 
         bases: The numbers of these.
         """
@@ -252,6 +255,10 @@ class CheckTables(msgspec.Struct, frozen=True, eq=False, dict=True):
                 return self._blocks_where(self._block_bases == k)._replace(bases=k)
 
             return kept(self, name, made)
+        which = tuple(bases)
+        return kept_few(self, "blocks on", which, lambda: self._blocks_on(which))
+
+    def _blocks_on(self, bases: Sequence[int]) -> BlocksOnBases:
         are_moved = np.zeros(self._block_bases.max(initial=-1) + 2, np.bool_)
         are_moved[[k for k in bases if k < len(are_moved) - 1]] = True
         # The last entry is that of blocks without a movable base, whose number is -1.
@@ -295,13 +302,33 @@ class CheckTables(msgspec.Struct, frozen=True, eq=False, dict=True):
 
         It is by the spheres around them, where no joint moves them; shape (k,).
         """
-        a, b = self._shapes_together
-        p, q, radii = placed.centres[a], placed.centres[b], self.pairs.radii
-        both = radii[a] + radii[b]
+        return self._gaps(self._shapes_together, placed.centres)
+
+    def gaps_on(self, bases: Sequence[int], centres: Array) -> Array:
+        """Return the same of the shapes that are on some movable bases.
+
+        Args:
+            bases: The numbers of these.
+            centres: Centres of the spheres around all shapes, shape (n, 3).
+        """
+
+        def made() -> Indices:
+            on = self.blocks_on(bases).shapes
+            both = self._shapes_together
+            return both[:, np.isin(both, on).any(axis=0)]
+
+        both = kept_few(self, "together on", tuple(bases), made, most=MOST_BASES)
+        return self._gaps(both, centres)
+
+    def _gaps(self, both: Indices, centres: Array) -> Array:
+        """Return what distances are not below, of pairs of shapes, shape (2, k)."""
+        a, b = both
+        p, q, radii = centres[a], centres[b], self.pairs.radii
+        sums = radii[a] + radii[b]
         apart = p - q
-        gaps: Array = np.sqrt(np.einsum("ij,ij->i", apart, apart)) - both
+        gaps: Array = np.sqrt(np.einsum("ij,ij->i", apart, apart)) - sums
         # A bound must not exceed the distance: it is lowered by its rounding.
-        size = np.abs(p).sum(axis=1) + np.abs(q).sum(axis=1) + both
+        size = np.abs(p).sum(axis=1) + np.abs(q).sum(axis=1) + sums
         return gaps - ROUNDING * size
 
     @cached_property
@@ -341,6 +368,11 @@ class CheckTables(msgspec.Struct, frozen=True, eq=False, dict=True):
         )
         vars(made).update((name, getattr(self, name)) for name in _BY_NUMBERS)
         return made
+
+    @cached_property
+    def latest(self) -> dict[float, Any]:
+        """Return the `LatestState` of checks by their margins."""
+        return {}
 
     @cached_property
     def part(self) -> RecordsBehind:

@@ -45,7 +45,7 @@ from armillary.collision.edge_stages import (
 from armillary.collision.lengths import NEARNESS
 from armillary.collision.motion_kernel import PositionBox, coordinate_records
 from armillary.collision.placed_pairs import PlacedPairs
-from armillary.collision.precision import Precision
+from armillary.collision.precision import Precision, precision_of
 from armillary.collision.volumes import (
     box_records,
     link_capsules,
@@ -116,19 +116,25 @@ class Nearness(NamedTuple):
 
 
 def edge_columns(
-    pairs: PlacedPairs, near: Nearness, precision: Precision, lanes: int
+    pairs: PlacedPairs, margin: float, *, pad: float, certain: bool
 ) -> ColumnFunction:
     """Return the code that tells if links touch at any row; see `edge_stages`.
 
     Args:
         pairs: The pairs of a check, whose poses are compiled.
-        near: What touches.
-        precision: In which type it decides.
-        lanes: Rows that are computed at once.
+        margin: What is nearer touches [m].
+        pad: By how much farther links touch, too [m].
+        certain: Whether what rounding decides touches.
 
     Raises:
         KernelError: As for `compile_pipeline`.
     """
+    precision = precision_of(pairs)
+    # Whether shapes overlap takes less time than how far they are apart.
+    if not pairs.tables.are_formulas:
+        pad = 0.0
+    near = Nearness(margin, precision.rounding if certain else pad)
+    lanes = native_lanes(precision.dtype)
     moving, room = pairs.moving, _room(pairs)
     pipeline = kept(moving, ("edges", room), lambda: edge_pipeline(moving, room))
     columns = kept(moving, ("edge columns", room), lambda: EdgeColumns(moving, room))
@@ -137,7 +143,7 @@ def edge_columns(
 
 
 def edge_proof_columns(
-    pairs: PlacedPairs, margin: float, precision: Precision, box: PositionBox
+    pairs: PlacedPairs, margin: float, box: PositionBox
 ) -> ColumnFunction | None:
     """Return code that proves pieces of motions; see `edge_proof_stages`.
 
@@ -148,12 +154,12 @@ def edge_proof_columns(
     Args:
         pairs: The pairs of a check.
         margin: What is nearer touches [m], roundings not counted.
-        precision: In which type it decides, and how far that is wrong.
         box: The joint positions for which it is asked.
 
     Raises:
         KernelError: As for `compile_pipeline`.
     """
+    precision = precision_of(pairs)
     rates = _Rates.of(pairs, precision, box) if pairs.tables.are_formulas else None
     if rates is None:
         return None

@@ -19,6 +19,8 @@ def margin_of(margin: Any) -> float:
     Raises:
         ModelError: It is not a finite number that is at least 0.
     """
+    if type(margin) is float and 0.0 <= margin < math.inf:
+        return margin
     number = number_of("margin", margin)
     if not 0.0 <= number < math.inf:
         raise ModelError(f"The margin must be finite and at least 0, not {margin!r}.")

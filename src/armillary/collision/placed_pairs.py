@@ -143,7 +143,7 @@ class PlacedPairs(msgspec.Struct, frozen=True, eq=False, dict=True):
         known = vars(made)
         known["moving_centres"] = self.moving_centres
         reaches = tables.reaches(whole[own:count, :3, 8], slice(own, count))
-        known["_reaches"] = np.concatenate([self._reaches, reaches])
+        known["reaches"] = np.concatenate([self.reaches, reaches])
         known["before"] = self
         return made
 
@@ -175,7 +175,7 @@ class PlacedPairs(msgspec.Struct, frozen=True, eq=False, dict=True):
             known["moving_centres"] = self.moving_centres
         if state.q is self.state.q and pose_key == self.pose_key:
             known["_poses_in_state"] = self._poses_in_state
-            known["_reaches"] = reaches = self._reaches.copy()
+            known["reaches"] = reaches = self.reaches.copy()
             links = moved.which[: moved.links]
             centres = placed.blocks(moved.which)[: moved.links, :3, 8]
             rows = None if moved.stand else moved.rows[: moved.links]
@@ -234,17 +234,30 @@ class PlacedPairs(msgspec.Struct, frozen=True, eq=False, dict=True):
         It is rounded up to one of four steps to the next power of 2, so that it stays
         where bodies move a little.
         """
-        return rounded_up(float(np.maximum.reduce(self._reaches, initial=0.0)))
+        return rounded_up(float(np.maximum.reduce(self.reaches, initial=0.0)))
 
     @cached_property
-    def _reaches(self) -> Array:
+    def reaches(self) -> Array:
         """Return how far from the world's origin links are, shape (l,) [m]."""
-        count = len(self.tables.first) - 1
-        rows, centres = self.tables.spheres(self.placed)
-        return self._reaches_of(np.arange(count), rows[:count], centres[:count])
+        return self.reaches_at(self.state.q, self.placed.spheres)
+
+    def reaches_at(self, q: Array, centres: Array) -> Array:
+        """Return the same of other positions of joints, and of bodies in the world.
+
+        Args:
+            q: Joint positions, shape (joints,).
+            centres: Centres of all spheres in their moving links, shape (l + n, 3).
+        """
+        rows = self.tables.fixed.rows
+        links, X = np.arange(len(rows)), self._poses_where(q)
+        return self._reaches_of(links, rows, centres[: len(rows)], X)
 
     def _reaches_of(
-        self, links: Indices, rows: Indices | None, centres: Array
+        self,
+        links: Indices,
+        rows: Indices | None,
+        centres: Array,
+        poses: Array | None = None,
     ) -> Array:
         """Return the same of some links, shape (k,).
 
@@ -253,9 +266,10 @@ class PlacedPairs(msgspec.Struct, frozen=True, eq=False, dict=True):
             rows: The rows of the moving links that they move with, shape (k,); None if
                 that is the world.
             centres: Centres of the spheres around them there, shape (k, 3).
+            poses: Those of moving links, if they are not those of the state.
         """
         if rows is not None:
-            X = self._poses_in_state[0][rows]
+            X = (self._poses_in_state if poses is None else poses)[0][rows]
             centres = np.einsum("kij,kj->ki", X[:, :, :3], centres) + X[:, :, 3]
         return self.tables.reaches(centres, links)
 
@@ -281,7 +295,10 @@ class PlacedPairs(msgspec.Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def _poses_in_state(self) -> Array:
         """Return the poses of moving links in the state, shape (1, f, 3, 4)."""
-        q = self.state.q
+        return self._poses_where(self.state.q)
+
+    def _poses_where(self, q: Array) -> Array:
+        """Return the same at other positions of joints."""
         key = self.pose_key, q.tobytes()
         return kept_few(
             self.moving, "poses in states", key, lambda: self.poses_at(q)[np.newaxis]

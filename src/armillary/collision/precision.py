@@ -189,6 +189,9 @@ def _errors_of_poses(
 
 def converted(q: Array, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     """Return a vector of another type, with infinity where that has no such number."""
+    if q.dtype == dtype:
+        return q
+    # The entry of the kernel that converts is made when it is first needed.
     numbers: list[float] = q.tolist()
     if max(map(abs, numbers), default=0.0) < ORDINARY:
         return q.astype(dtype)

@@ -26,9 +26,9 @@ from armillary.trace import Port
 __all__ = [
     "LinkCapsules",
     "RoundedBox",
+    "approach_rates",
     "box_records",
     "link_capsules",
-    "reach_of_links",
     "rounded_box",
     "rounded_boxes",
 ]
@@ -210,7 +210,20 @@ def box_records(
     }
 
 
-def reach_of_links(pairs: PlacedPairs, speeds: SpeedBounds) -> Reach:
+def approach_rates(pairs: PlacedPairs, lower: Array, upper: Array) -> Array:
+    """Return how fast pairs of links can approach each other, by joints, shape (k, n).
+
+    See `CollisionCheck.approach_rates`.
+    """
+    tables, speeds = pairs.tables, pairs.speeds(lower, upper)
+    _, rates = tables.levers(speeds, pairs.placed, _reach_of_links(pairs, speeds))
+    parts = [zero_product(rates, each) for each in speeds.joints.T]
+    whole = np.zeros((len(tables.tested), len(parts)))
+    whole[tables.moving] = np.stack([each.sum(axis=1) for each in parts], 1)
+    return whole
+
+
+def _reach_of_links(pairs: PlacedPairs, speeds: SpeedBounds) -> Reach:
     """Return how far links reach, by the corners of boxes around their shapes.
 
     A long link that turns about its own axis has a sphere that is much too large. The

@@ -30,9 +30,9 @@ GREATEST_LENGTH: Final = 1e150  # beyond it squares are infinite
 # `float` accepts more, which is refused: nan, inf, 1_000, digits of other scripts.
 _NUMBER: Final = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _DECIMAL: Final = re.compile(_NUMBER)
-_PLAIN: Final = re.compile(
-    f"[{WHITE_SPACE}]*{_NUMBER}(?:[{WHITE_SPACE}]+{_NUMBER})*[{WHITE_SPACE}]*"
-)
+_CHARACTERS: Final = "0123456789.-+eE"
+"""What numbers are written with. Of a text of these `float` reads what `_NUMBER` is."""
+_SPACED: Final = _CHARACTERS + WHITE_SPACE
 LONGEST_PLAIN: Final = 200
 _GAP: Final = re.compile(f"[{WHITE_SPACE}]+")
 _NO_NUMBER_YET: Final = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
@@ -40,9 +40,13 @@ _NO_NUMBER_YET: Final = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 
 def plain_number(text: str) -> float | None:
     """Return the number of a text that is nothing but one, as `plain_numbers` does."""
-    if len(text) > LONGEST_PLAIN or _DECIMAL.fullmatch(text) is None:
+    # `strip` ends at the first character that is another one.
+    if len(text) > LONGEST_PLAIN or text.strip(_CHARACTERS):
         return None
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        return None
     return value if math.isfinite(value) else None
 
 
@@ -51,10 +55,13 @@ def plain_numbers(text: str, count: int | None) -> tuple[float, ...] | None:
 
     It is what `read_numbers` returns, which says what is wrong with others.
     """
-    if len(text) > LONGEST_PLAIN or _PLAIN.fullmatch(text) is None:
+    if len(text) > LONGEST_PLAIN or text.strip(_SPACED):
         return None
-    values = tuple(map(float, text.split()))
-    if count is not None and len(values) != count:
+    try:
+        values = tuple(map(float, text.split()))
+    except ValueError:
+        return None
+    if len(values) != count and not (count is None and values):
         return None
     # A sum is finite only where all are; it may be infinite of large ones.
     are_finite = math.isfinite(sum(values)) or all(map(math.isfinite, values))

@@ -98,7 +98,7 @@ class PipelineRecords(msgspec.Struct, frozen=True, eq=False):
             changed[name] = table.changed(self.tables[name], rows, given, sizes)
         if codes:
             check_calls(pipeline, codes, self.callees, self.code.made_for)
-        return self._with(changed)
+        return self.with_tables(changed)
 
     def extended(
         self,
@@ -131,7 +131,7 @@ class PipelineRecords(msgspec.Struct, frozen=True, eq=False):
             made[name] = table.extended(self.tables[name], given, sizes, moved)
             codes += ((f.name, given[f.name]) for f in table.fields if f.kind == "code")
         check_calls(pipeline, codes, callees, self.code.made_for)
-        return self._with(made, callees)
+        return self.with_tables(made, callees)
 
     def with_numbers(self, tables: Mapping[str, Mapping[str, Any]]) -> Self:
         """Return the records with other numbers in the last ones of some tables.
@@ -143,7 +143,7 @@ class PipelineRecords(msgspec.Struct, frozen=True, eq=False):
             ShapeError: Shapes do not fit.
         """
         table_of, own = self.code.pipeline.table, self.tables
-        return self._with(
+        return self.with_tables(
             {
                 name: table_of(name).with_numbers(own[name], given)
                 for name, given in tables.items()
@@ -158,7 +158,7 @@ class PipelineRecords(msgspec.Struct, frozen=True, eq=False):
             now: The same with other numbers.
         """
         table_of, own = self.code.pipeline.table, self.tables
-        return self._with(
+        return self.with_tables(
             {
                 name: table_of(name).with_front(own[name], front)
                 for name, front in now.tables.items()
@@ -166,10 +166,15 @@ class PipelineRecords(msgspec.Struct, frozen=True, eq=False):
             }
         )
 
-    def _with(
+    def with_tables(
         self, some: Mapping[str, npt.NDArray[Any]], callees: Sequence[Callees] = ()
     ) -> Self:
-        """Return these with other records of some tables, and some more callees."""
+        """Return these with other records of some tables, `pack`ed for the code.
+
+        Args:
+            some: The records.
+            callees: What their codes run, beside the present ones.
+        """
         if not some:
             return self
         made, words = {**self.tables, **some}, self.words.copy()

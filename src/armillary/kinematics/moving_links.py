@@ -147,7 +147,7 @@ class MovingLinks:
 
     def mounted(self, tree: Tree, manipulator: int) -> FixedTo:
         """Return the moving link that carries a base, and the base's pose in that."""
-        at = tree.bases[manipulator].frame
+        at = tree.base(manipulator).frame
         row, pose = self.fixed_to(tree, at.link)
         return FixedTo(row, pose @ at.pose)
 
@@ -309,7 +309,22 @@ class MovingLinks:
         # Passive joints are on one branch or another, depending on q.
         passive = state.passive.tobytes()
         positions = state.q.tobytes() if passive else b""
-        return tuple(tree.bases[k].frame for k in carriers), passive, positions
+        return tuple([tree.base(k).frame for k in carriers]), passive, positions
+
+    def free_bases(self, tree: Tree) -> frozenset[int]:
+        """Return the bases in the world that carry neither moving links nor bases.
+
+        What is moved with one of them are links that are fixed to it. They depend on
+        what is attached to what.
+        """
+
+        def made() -> frozenset[int]:
+            carried = tree.carried_bases
+            above = (tree.ancestors(tree.base_link(k)) for k in carried)
+            holders = {k for links in above for k in tree.bases_among(links)}
+            return frozenset(tree.movable).difference(holders, self._carriers(tree))
+
+        return kept(tree.alike or tree, ("free bases", self), made)
 
     def _carriers(self, tree: Tree) -> tuple[int, ...]:
         """Return the movable bases that carry moving links, in order."""

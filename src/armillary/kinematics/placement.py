@@ -264,7 +264,7 @@ def check_carried(tree: Tree, names: Iterable[str]) -> None:
 
 def holder_of(tree: Tree, name: str) -> str | None:
     """Return the frame that a manipulator is attached to, None where it is not."""
-    base = tree.bases[tree.cell.number(name)]
+    base = tree.base(tree.cell.number(name))
     return base.on if base.mode == "attached" else None
 
 
@@ -276,7 +276,7 @@ def check_free(tree: Tree, name: str) -> None:
         UnknownName: The manipulator does not exist.
     """
     check_movable(tree.cell, name)
-    on = tree.bases[tree.cell.number(name)].on
+    on = tree.base(tree.cell.number(name)).on
     if on != WORLD:
         raise StateError(
             f"{quote(name)} is carried by {quote(on)} and moves with it; only a base "

@@ -329,11 +329,11 @@ class State(
             UnknownName: A manipulator or the frame does not exist.
         """
         cell = self.cell
-        bases, index, free = self.tree.bases, cell.index, free_to_move(cell)
+        tree, index, free = self.tree, cell.index, free_to_move(cell)
         for name in poses:
             if name not in free:
                 check_movable(cell, name)
-            base = bases[index[name]]
+            base = tree.base(index[name])
             if base.mode == "attached":
                 raise StateError(
                     f"{quote(name)} is attached to {quote(base.on)}; release it before "
@@ -579,7 +579,7 @@ class State(
         )
 
     def _base(self, name: str) -> Base:
-        return self.tree.bases[self.cell.number(name)]
+        return self.tree.base(self.cell.number(name))
 
     def _velocities_but(self, name: str) -> tuple[BaseVelocity, ...]:
         return tuple(V for V in self.base_velocities if V.manipulator != name)

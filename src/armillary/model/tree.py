@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Literal, NamedTuple, Self
+from typing import Final, Literal, NamedTuple, Self
 
 import msgspec
 import numpy as np
@@ -42,6 +42,34 @@ class Base(NamedTuple):
     mode: Literal["", "fixed", "loose", "attached"] = ""
 
 
+class DifferentBases(NamedTuple):
+    """The bases of a tree that stand elsewhere than in another one.
+
+    Attributes:
+        tree: The other tree, whose bases are written.
+        bases: Where they are, by the numbers of their manipulators, with the matrices
+            of their poses where these are known, shape (4, 4).
+    """
+
+    tree: Tree
+    bases: Mapping[int, tuple[Base, Array | None]]
+
+    @property
+    def written(self) -> tuple[Base, ...]:
+        """Return where all bases are."""
+        bases = list(self.tree.bases)
+        for k, (base, _) in self.bases.items():
+            bases[k] = base
+        return tuple(bases)
+
+
+FEW_MOVED: Final = 8
+"""Bases are written as a whole where at least one in so many moved."""
+
+
+_UNMOVED: Final = (None, None)
+
+
 class Tree(msgspec.Struct, frozen=True, eq=False, dict=True):
     """The links of a cell, and what carries each of them just now.
 
@@ -51,7 +79,6 @@ class Tree(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     Attributes:
         cell: Whose links.
-        bases: Where the base of each manipulator is attached.
         parents: The link that carries each link, across mounts.
         drives: What moves the joint of each link, by the index in the cell's q: nothing
             where it is fixed, several coordinates where it is a mechanism.
@@ -62,7 +89,6 @@ class Tree(msgspec.Struct, frozen=True, eq=False, dict=True):
     """
 
     cell: Workcell
-    bases: tuple[Base, ...]
     parents: tuple[int, ...]
     drives: tuple[tuple[Drive, ...], ...]
     base_of: tuple[int, ...]
@@ -86,56 +112,125 @@ class Tree(msgspec.Struct, frozen=True, eq=False, dict=True):
                 bases.append(Base(frame, mount.on, mount.pose, mode))
             base_of[cell.starts[k] + manipulator.base] = k
         parents = tuple(cell.joints.bare_tree.parents)
-        return cls(cell, tuple(bases), parents, cell.joints.drives, tuple(base_of))
+        made = cls(cell, parents, cell.joints.drives, tuple(base_of))
+        vars(made)["bases"] = tuple(bases)
+        return made
 
-    def attached(self, changes: Mapping[int, Base]) -> Self:
-        """Return the tree with the bases of some manipulators attached elsewhere."""
-        bases = list(self.bases)
+    @cached_property
+    def bases(self) -> tuple[Base, ...]:
+        """Return where the base of each manipulator is attached."""
+        return self._moved.written
+
+    @property
+    def _moved(self) -> DifferentBases:
+        """Return which bases moved since a tree whose bases are written."""
+        return self.__dict__.get("moved") or DifferentBases(self, {})
+
+    def base(self, manipulator: int) -> Base:
+        """Return where the base of a manipulator is attached, by its number."""
+        moved: DifferentBases | None = self.__dict__.get("moved")
+        if moved is None:
+            return self.bases[manipulator]
+        tree, bases = moved
+        known = bases.get(manipulator)
+        return tree.bases[manipulator] if known is None else known[0]
+
+    def base_matrix(self, manipulator: int) -> Array:
+        """Return the pose of a base in the link that carries it, shape (4, 4)."""
+        moved: DifferentBases | None = self.__dict__.get("moved")
+        if moved is not None:
+            _, matrix = moved.bases.get(manipulator, _UNMOVED)
+            if matrix is not None:
+                return matrix
+        return self.base_matrices[manipulator]
+
+    def moved_since(self, other: Tree) -> list[int]:
+        """Return the manipulators whose bases stand elsewhere than in another tree.
+
+        other: A tree that attaches bases to the same frames.
+        """
+        (tree, now), (written, before) = self._moved, other._moved
+        if tree is other:
+            return [*now]
+        if tree is written:
+            # What is written is the same: only what moved since is looked at.
+            every = {**now, **before}
+            return [k for k in every if self.base(k) is not other.base(k)]
+        # The truths of the 16 numbers of a base are two words.
+        differ = self.base_matrices.ravel() != other.base_matrices.ravel()
+        words = differ.view(np.uint64)
+        return (words[::2] | words[1::2]).nonzero()[0].tolist()
+
+    def attached(
+        self,
+        changes: Mapping[int, Base],
+        matrices: Iterable[Array | None] | None = None,
+    ) -> Self:
+        """Return the tree with the bases of some manipulators attached elsewhere.
+
+        Args:
+            changes: Where they are, by the numbers of the manipulators.
+            matrices: Those of their poses in the links, if they are known.
+        """
         stays = are_same_movable = True
         for k, base in changes.items():
-            (link, _), on, _, mode = bases[k]
+            (link, _), on, _, mode = self.base(k)
             (to_link, _), to, _, to_mode = base
             is_same_movable = mode == to_mode or "fixed" not in {mode, to_mode}
             stays = stays and link == to_link and on == to and is_same_movable
             are_same_movable = are_same_movable and is_same_movable
-            bases[k] = base
         if not stays:
-            parents = list(self.parents)
+            bases, parents = list(self.bases), list(self.parents)
             for k, base in changes.items():
+                bases[k] = base
                 parents[self.base_link(k)] = base.frame.link
-            made = type(self)(
-                self.cell, tuple(bases), tuple(parents), self.drives, self.base_of
-            )
+            made = type(self)(self.cell, tuple(parents), self.drives, self.base_of)
+            vars(made)["bases"] = tuple(bases)
             if are_same_movable:
                 vars(made)["movable"] = self.movable
             return made
-        # Bases only move: the links and what carries them are the same.
-        alike, kept = self.alike or self, (self.parents, self.drives, self.base_of)
-        return type(self)(self.cell, tuple(bases), *kept, alike)
+        # Bases only move: the links and what carries them are the same. Of few that
+        # moved since bases were written, these are noted; so there are no chains.
+        made = type(self)(
+            self.cell, self.parents, self.drives, self.base_of, self.alike or self
+        )
+        tree, before = self._moved
+        if matrices is None:
+            matrices = [None] * len(changes)
+        now = zip(changes, zip(changes.values(), matrices, strict=True), strict=True)
+        moved = DifferentBases(tree, {**before, **dict(now)})
+        if len(moved.bases) * FEW_MOVED > len(tree.bases):
+            vars(made)["bases"] = moved.written
+        else:
+            vars(made)["moved"] = moved
+        return made
 
     def placed(self, changes: Mapping[int, Base], poses: Array | None = None) -> Self:
         """Return what `attached` does, for poses of floats alone.
 
         poses: The matrices of those of `changes`, shape (n, 4, 4), if they are known.
         """
-        moved, before = self.attached(changes), vars(self).get("base_matrices")
-        if before is not None:
-            matrices = before.copy()
-            if poses is None:
-                poses = matrices_of([b.frame.pose for b in changes.values()])
-            if len(changes) == 1:
-                (k,) = changes
-                matrices[k] = poses[0]
-            else:
-                matrices[[*changes]] = poses
+        if poses is None:
+            poses = matrices_of([base.frame.pose for base in changes.values()])
+        made = self.attached(changes, poses)
+        is_known = "base_matrices" in vars(self._moved.tree)
+        if is_known and made._moved.tree is made:
+            matrices = self.base_matrices.copy()
+            matrices[[*changes]] = poses
             matrices.flags.writeable = False
-            vars(moved)["base_matrices"] = matrices
-        return moved
+            vars(made)["base_matrices"] = matrices
+        return made
 
     @cached_property
     def base_matrices(self) -> Array:
         """Return the pose of each base in the link that carries it, shape (m, 4, 4)."""
-        matrices = matrices_of([base.frame.pose for base in self.bases])
+        tree, moved = self._moved
+        if tree is self:
+            matrices = matrices_of([base.frame.pose for base in self.bases])
+        else:
+            matrices = tree.base_matrices.copy()
+            for k, (base, known) in moved.items():
+                matrices[k] = base.frame.pose.matrix() if known is None else known
         matrices.flags.writeable = False
         return matrices
 
@@ -205,7 +300,7 @@ class Tree(msgspec.Struct, frozen=True, eq=False, dict=True):
     def placement(self, link: int) -> Pose:
         """Return the pose of a base in the link that carries it."""
         base = self.base_of[link]
-        return self.bases[base].frame.pose if base >= 0 else IDENTITY
+        return self.base(base).frame.pose if base >= 0 else IDENTITY
 
     def name(self, link: int) -> str:
         """Return the qualified name of a link."""

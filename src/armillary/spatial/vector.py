@@ -33,6 +33,7 @@ Rows: TypeAlias = tuple[Vector3, Vector3, Vector3]
 ZERO: Final[Vector3] = (0.0, 0.0, 0.0)
 EYE: Final[Rows] = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 SNAP_DISTANCE: Final = 1e-15
+DIMENSIONS: Final = 3
 
 
 def number(value: Any) -> Number:
@@ -41,7 +42,7 @@ def number(value: Any) -> Number:
     Raises:
         ShapeError: It is not a number.
     """
-    if isinstance(value, Traced):
+    if type(value) is float or isinstance(value, Traced):
         return value
     try:
         return float(value)
@@ -61,10 +62,20 @@ def vector(values: Any) -> Vector3:
     Raises:
         ShapeError: They are not three numbers.
     """
+    if _is_plain(values):
+        return values
     array = np.asarray(values, dtype=object)
     if array.shape != (3,):
         raise ShapeError(f"A vector has shape (3,), not {array.shape}.")
     return number(array[0]), number(array[1]), number(array[2])
+
+
+def _is_plain(values: Any) -> bool:
+    """Return whether something is a vector of floats, as vectors are stored."""
+    if values.__class__ is not tuple or len(values) != DIMENSIONS:
+        return False
+    x, y, z = values
+    return type(x) is type(y) is type(z) is float
 
 
 def three(values: Sequence[Number]) -> Vector3:
@@ -84,6 +95,9 @@ def rows(values: Any) -> Rows:
     Raises:
         ShapeError: They are not three rows of three numbers.
     """
+    is_tuple = values.__class__ is tuple and len(values) == DIMENSIONS
+    if is_tuple and all(map(_is_plain, values)):
+        return values
     try:
         array = np.asarray(values, dtype=object)
     except ValueError as error:
@@ -212,7 +226,7 @@ def snap(x: Number) -> Number:
     numbers keep the tracer from removing the products that they stand in. A traced
     scalar is returned as it is.
     """
-    if isinstance(x, Traced):
+    if type(x) is not float and isinstance(x, Traced):
         return x
     size = abs(x)
     if size <= SNAP_DISTANCE:

@@ -60,7 +60,7 @@ class JointElement(msgspec.Struct, frozen=True, kw_only=True):
         limits: Of the coordinate.
         mimic: The joint that it follows, if any.
         dynamics: Damping and friction.
-        places: Locations of the joint, its parent, child, mimic and limit.
+        element: What the file has of it.
     """
 
     name: str
@@ -72,12 +72,18 @@ class JointElement(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits
     mimic: Coupling | None
     dynamics: JointDynamics
-    places: dict[str, Place]
+    element: Element
 
     @property
     def place(self) -> Place:
         """Return the location of the joint."""
-        return self.places["joint"]
+        return self.element.place
+
+    @property
+    def places(self) -> dict[str, Place]:
+        """Return the locations of its parent, child, mimic and limit, and its own."""
+        places = {child.name: child.place for child in self.element.children}
+        return {**places, "joint": self.place}
 
 
 def read_joint(element: Element, report: Report) -> JointElement:
@@ -87,7 +93,6 @@ def read_joint(element: Element, report: Report) -> JointElement:
         report.error(element.place, "empty-name", "a <joint> has an empty name")
     written = element.required_attribute("type", report)
     type_ = known_type(written, TYPES, element, "URDF", report)
-    places = {child.name: child.place for child in element.children}
     return JointElement(
         name=name or "",
         type=type_,
@@ -98,7 +103,7 @@ def read_joint(element: Element, report: Report) -> JointElement:
         limits=_limits(element, type_, report),
         mimic=_mimic(element, type_, report),
         dynamics=_dynamics(element, type_, report),
-        places={**places, "joint": element.place},
+        element=element,
     )
 
 

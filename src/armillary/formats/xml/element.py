@@ -240,9 +240,12 @@ class Element:
 
     def children_named(self, *names: str) -> tuple[Element, ...]:
         """Return the children of one name or of several, in document order."""
-        for name in names:
-            if name not in self._asked_children:
-                self._asked_children += (name,)
+        if not self._asked_children:
+            self._asked_children = names
+        else:
+            for name in names:
+                if name not in self._asked_children:
+                    self._asked_children += (name,)
         if not self.children:
             return ()
         return tuple([child for child in self.children if child.name in names])

@@ -145,6 +145,8 @@ class _Parse:
         self.most_elements, self.most_deep = budget.most(elements), budget.most(depth)
         self.most_attributes = budget.most(XML_ATTRIBUTES)
         self.longest_value = budget.most(XML_VALUE)
+        # No value of a document is longer than that.
+        self.has_long_values = len(data) > self.longest_value
         self.report = report
         self.wrapped_at = 0
         self.root: Element | None = None
@@ -242,17 +244,22 @@ class _Parse:
     def start(self, name: str, attributes: dict[str, str], namespace: str = "") -> None:
         """Open an element, if that keeps within the limits."""
         self.count += 1
+        around = self.open
         if self.count > self.most_elements:
             self.exceed(self.elements)
-        if len(self.open) >= self.most_deep:
+        if len(around) >= self.most_deep:
             self.exceed(self.depth)
         if len(attributes) > self.most_attributes:
             self.exceed(XML_ATTRIBUTES, len(attributes))
-        for value in attributes.values():
-            if len(value) > self.longest_value:
-                self.exceed(XML_VALUE, len(value))
-        line, column = self.location()
-        self.open.append(_Open(name, namespace, attributes, line, column, [], []))
+        if self.has_long_values:
+            for value in attributes.values():
+                if len(value) > self.longest_value:
+                    self.exceed(XML_VALUE, len(value))
+        expat = self.expat
+        line, column = expat.CurrentLineNumber, expat.CurrentColumnNumber + 1
+        if line == 1:
+            line, column = self.location()
+        around.append(_Open(name, namespace, attributes, line, column, [], []))
 
     def start_resolved(self, name: str, attributes: dict[str, str]) -> None:
         """Open an element whose names come as `uri, separator, local name`."""
@@ -270,20 +277,22 @@ class _Parse:
 
     def end(self, _name: str) -> None:
         """Close the innermost element and hand it to the one around it."""
-        closed = self.open.pop()
-        text = "".join(closed.texts) if closed.texts else ""
-        if text and closed.children and not text.strip(WHITE_SPACE):
+        around = self.open
+        closed = around.pop()
+        texts, children = closed.texts, closed.children
+        text = "".join(texts) if texts else ""
+        if text and children and not text.strip(WHITE_SPACE):
             text = ""
         element = Element(
             closed.name,
             closed.attributes,
-            children=tuple(closed.children),
+            children=tuple(children) if children else (),
             text=text,
             namespace=closed.namespace,
             place=(self.path, closed.line, closed.column),
         )
-        if self.open:
-            self.open[-1].children.append(element)
+        if around:
+            around[-1].children.append(element)
         else:
             self.root = element
 
