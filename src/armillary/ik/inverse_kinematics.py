@@ -250,7 +250,7 @@ class InverseKinematics:
             return None
         if isinstance(method, NumericSearch):
             return method.answered(target, near, explain=explain)
-        return method.answered(target, near, self.numeric.answered)
+        return method.answered(target, near, self.numeric.answered_beside)
 
     @cached_property
     def _quick_method(self) -> RecognisedForm | GeneralForm | NumericSearch | None:
