@@ -148,7 +148,6 @@ class SixAxesSolver:
         self.arm = arm
         links = arm.scaled
         self._links = links
-        self._polish = polish_kernel(links[:, :3], arm.slides, len(arm.slides))
         q, poses = _samples(links, arm.slides)
         self._orders = [Order(arm, poses, hides_five=five) for five in (True, False)]
         first = [self._first(order, poses, None) for order in self._orders]
@@ -231,6 +230,11 @@ class SixAxesSolver:
             parts.append(FoundSolutions(rows, q, keys, regular, len(inner)))
         found = distinct(parts).ordered()
         return Solutions(found.rows, found.angles, unsure, infinite)
+
+    @cached_property
+    def _polish(self) -> Kernel:
+        """Return Newton's method, of which the first search has its own."""
+        return polish_kernel(self._links[:, :3], self.arm.slides, len(self.arm.slides))
 
     @cached_property
     def _stilled(self) -> Kernel | None:
