@@ -429,7 +429,7 @@ def test_a_way_goes_on_where_branches_meet_between_its_layers(seed: int) -> None
     free = free_joint(ik.numeric.problem)
     assert free is not None
     most = np.full(q.shape, 0.5)
-    way = free.way(query, ik.numeric, q, q[0], most, np.ones(7))
+    way = free.way(query, ik.numeric.local, q, q[0], most, np.ones(7))
     assert way.success.all()
     assert np.abs(np.diff(way.q[:, 0], axis=0)).max() < 0.3  # 0.9 and more before
 

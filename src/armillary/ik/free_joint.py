@@ -25,7 +25,6 @@ from armillary.ik.closed_forms.family import NotApplicable
 from armillary.ik.closed_forms.program import FORBIDDEN, OUTSIDE
 from armillary.ik.held_joints import HeldForm
 from armillary.ik.method import RANKS, Candidates, residual_of, squares_from
-from armillary.ik.numeric import NumericSearch
 from armillary.ik.problem import IKProblem
 from armillary.ik.query import TOLERANCE, IKQuery
 from armillary.ik.reason import ELBOW, SINGULAR, SOLVED
@@ -287,7 +286,7 @@ class FreeJoint:
     def way(
         self,
         query: IKQuery,
-        numeric: NumericSearch,
+        local: Callable[[IKQuery], Candidates],
         known: Array,
         start: Array | None,
         largest_step: Array,
@@ -298,7 +297,8 @@ class FreeJoint:
 
         Args:
             query: The targets, in order; at least one.
-            numeric: What is asked where the closed form has no answer near the way.
+            local: A search from `near`, where the closed form has no answer near the
+                way.
             known: A way that is known, shape (count, n): where few values of the joint
                 lead to answers, the grid may miss them.
             start: Where the arm comes from, shape (n,).
@@ -342,10 +342,10 @@ class FreeJoint:
         steps = np.where(solved, ((found.q[:, 0] - near) ** 2).sum(axis=1), np.inf)
         far = np.flatnonzero(~(steps <= BESIDE**2))
         if far.size:
-            local = numeric.local(query.at(far, near=near[far]))
-            others = ((local.q[:, 0] - near[far]) ** 2).sum(axis=1)
-            better = local.success[:, 0] & (others < steps[far])
-            found.take(far[better], local, better)
+            beside = local(query.at(far, near=near[far]))
+            others = ((beside.q[:, 0] - near[far]) ** 2).sum(axis=1)
+            better = beside.success[:, 0] & (others < steps[far])
+            found.take(far[better], beside, better)
         return found
 
     def _through(
