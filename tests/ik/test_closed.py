@@ -652,7 +652,7 @@ def test_rounded_axes_are_verified_on_the_model(kind: str) -> None:
 
 def straight_wrist(cell: Cell) -> float:
     """Return the fifth coordinate at which axes 4 and 6 are as parallel as can be."""
-    drive = cell.ik("tool").closed._arm.closed.arm.drives[4]
+    drive = cell.ik("tool").closed.arm.closed.arm.drives[4]
     return -drive.offset / drive.multiplier
 
 

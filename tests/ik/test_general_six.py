@@ -408,3 +408,29 @@ def test_each_target_says_whether_its_answers_are_all() -> None:
     searched = ik.all(X[:2], method="numeric", starts=2)
     assert not searched.complete.any()
     assert "search" in searched.why_incomplete(1)
+
+
+DOOSAN_AXES = [(0, 0, 1), *[(2.04e-4, 1, -2.04e-4)] * 2, (2.04e-4, 0, 1)]
+DOOSAN_AXES += [(2.04e-4, 1, -2.04e-4), (2.04e-4, 0, 1)]
+DOOSAN_POINTS = [
+    (0, 0, 0.1345),
+    (0, 0.0062, 0.1345),
+    (0, 0.006284, 0.5455),
+    (7.5e-5, 0.006359, 0.9135),
+    (7.5e-5, 0.006359, 0.9135),
+    (1e-4, 0.006383, 1.0345),
+]
+"""The arm of a Doosan M0609; right angles of its file are rounded."""
+
+
+def test_no_answer_is_lost_next_to_quarter_turns_of_a_doosan() -> None:
+    """There roots of both orders are inexact, and displaced targets miss some."""
+    cell = arm_of_axes("RRRRRR", np.array(DOOSAN_AXES), np.array(DOOSAN_POINTS))
+    ik, rng, shape = cell.ik("tool"), np.random.default_rng(2), (3000, 6)
+    q = rng.integers(-1, 3, shape) * np.pi / 2 + 1e-3 * rng.normal(size=shape)
+    size = np.linalg.svd(cell.jacobian("tool")(q))[1]
+    q = q[(size[:, -1] > 1.5e-4) & (size.prod(axis=1) > 1e-8)]
+    answers = ik.all(cell.fk("tool")(q))
+    own = np.nanmin(turned_apart(answers.q, q[:, None]), axis=1)
+    assert len(q) > 1500
+    assert (own < 1e-4).all()  # two of these were not found

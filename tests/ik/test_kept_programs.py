@@ -100,10 +100,10 @@ def test_a_form_on_a_model_that_its_geometry_does_not_meet_exactly_is_traced(
 ):
     """Its branches are verified on the model, whose numbers are not in the key."""
     form = form_of(arm.example("scara"))
-    problem = form._arm
+    problem = form.arm
     inexact = problem._replace(closed=problem.closed._replace(accuracy=1e-9))
     assert inexact.numbers is None
-    monkeypatch.setattr(form, "_arm", inexact)
-    monkeypatch.setattr(form, "_is_shared", False)
+    monkeypatch.setattr(form, "arm", inexact)
+    monkeypatch.setattr(form, "is_shared", False)
     assert form.best.instructions
     assert not list(place.glob(f"*{FORMULAS}"))

@@ -11,7 +11,7 @@ import pytest
 import armillary as arm
 from armillary import Cell
 from armillary.errors import ShapeError
-from armillary.ik.numeric import nearest_found
+from armillary.ik.nearest_search import nearest_found
 from armillary.ik.query import query_of
 from armillary.ik.reason import Reason
 from armillary.kernel.search import SearchOptions

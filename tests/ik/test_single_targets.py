@@ -65,12 +65,14 @@ def same(one: Any, other: Any, names: tuple[str, ...]) -> None:
 PARTS = "q", "success", "residual", "reason", "steps", "starts"
 
 
-@pytest.mark.parametrize("has_near", [False, True])
-def test_alone_is_as_in_a_batch(asked: Any, has_near: bool, queries: Counted):
+@pytest.mark.parametrize("way", [None, 0.0, 1.5])
+def test_alone_is_as_in_a_batch(asked: Any, way: float | None, queries: Counted):
+    """Without `near`, close to it, and far away."""
     ik, targets, q = asked
+    has_near = way is not None
 
     def options(k: int) -> dict[str, Any]:
-        return {"near": q[k]} if has_near else {}
+        return {"near": q[k] - way * np.sign(q[k])} if way is not None else {}
 
     for k in range(COUNT):
         # The general way: as a batch of one row.

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from armillary.forks import IMPORT_LOCK
 from armillary.ik.closed_forms.program import LEAST_STEP, NEARBY, STEEP
 from armillary.ik.method import Candidates, IKMethod, residual_of
-from armillary.ik.numeric import CLOSE, NumericSearch
+from armillary.ik.numeric import NumericSearch
 from armillary.ik.problem import IKProblem
 from armillary.ik.query import IKQuery
 from armillary.ik.reason import (
@@ -32,6 +32,7 @@ from armillary.ik.reason import (
     OUT_OF_REACH,
     succeeded,
 )
+from armillary.kernel.search_layout import CLOSE
 
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
@@ -55,7 +56,7 @@ def answer(
         query: The targets.
     """
     if not forms:
-        return _nearer(numeric.candidates(query), numeric, query)
+        return _searched(numeric, query)
     first, *others = forms
     candidates = first.candidates(query)
     if candidates.settled:
@@ -92,31 +93,39 @@ def answer(
     return candidates
 
 
-def _nearer(found: Candidates, numeric: NumericSearch, query: IKQuery) -> Candidates:
-    """Return what a search found, nearer answers where a free joint may be given.
+def _searched(numeric: NumericSearch, query: IKQuery) -> Candidates:
+    """Return what a search finds, nearer answers where a free joint may be given.
 
-    They are sought for answers far from `near`, which local searches do not find.
+    They are sought for answers far from `near`, which local searches do not find; the
+    search from many starts then answers only what these miss.
     """
+    problem = numeric.problem
     if query.near is None or query.deadline or query.search_options is not None:
-        return found
-    apart = found.q[:, 0] - query.near  # no less than from `near` within limits
-    if not (np.einsum("ij,ij->i", apart, apart) > CLOSE**2).any():
-        return found
-    near = np.clip(query.near, *numeric.problem.finite_limits)
-    steps = ((found.q[:, 0] - near) ** 2).sum(axis=1)
-    far = np.flatnonzero(found.success[:, 0] & (steps > CLOSE**2))
+        return numeric.candidates(query)
+    if not (problem.is_redundant and problem.can_search):
+        return numeric.candidates(query)
+    found = numeric.local(query)
+    near = np.clip(query.near, *problem.finite_limits)
+    apart = found.q[:, 0] - near
+    is_close = found.success[:, 0] & (np.abs(apart) <= CLOSE).all(axis=1)
+    far = np.flatnonzero(~is_close)
     if not far.size:
         return found
     with IMPORT_LOCK:
         from armillary.ik.free_joint import free_joint
 
-    free = free_joint(numeric.problem)
-    if free is None or not free.is_quick:
-        return found
-    others = free.candidates(query.at(far))
-    apart = others.q[:, 0] - (near if near.ndim == 1 else near[far])
-    better = others.success[:, 0] & ((apart**2).sum(axis=1) < steps[far])
-    found.take(far[better], others, better)
+    free = free_joint(problem)
+    if free is not None and free.is_quick:
+        success = found.success[far, 0]
+        apart = apart[far]
+        steps = np.where(success, (apart * apart).sum(axis=1), np.inf)
+        others = free.nearest(query.at(far), steps)
+        apart = others.q[:, 0] - (near if near.ndim == 1 else near[far])
+        nearer = others.success[:, 0] & ((apart**2).sum(axis=1) < steps)
+        found.take(far[nearer], others, nearer)
+        far = far[~others.success[:, 0]]
+    if far.size:
+        found.take(far, numeric.candidates(query.at(far)))
     return found
 
 

@@ -1,43 +1,72 @@
-"""Ways of an arm with one joint more than a pose needs, through a graph of layers.
+"""An arm with one joint more than a pose needs: nearest answers, and ways through all.
 
-One joint f is given, so that the others have a closed form (`held_joints.py`). Each of
-K poses along the path has a layer of nodes (f, branch), f on a grid. A way of least sum
-of squared steps leads through them (Viterbi 1967), from a node to those of the next
-layer whose f is at most a few grid steps away; then f is on a finer grid around the
-way, twice. Between the K poses f is interpolated, and of the branches there the one
-near the way is taken: each pose takes one evaluation of a closed form.
+One joint f is given, so that the others have a closed form (`held_joints.py`). The
+nearest answer to one pose is sought on a grid of f, then on finer ones.
+
+A way leads through a graph of layers. Each of K poses along the path has a layer of
+nodes (f, branch), f on a grid. A way of least sum of squared steps leads through them
+(Viterbi 1967), from a node to those of the next layer whose f is at most a few grid
+steps away; then f is on a finer grid around the way, twice. Between the K poses f is
+interpolated, and of the branches there the one near the way is taken: each pose takes
+one evaluation of a closed form.
 """
 
 from __future__ import annotations
 
 import math
-from functools import cached_property
-from typing import Any, Final, NamedTuple, final
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.ik.closed_forms.family import NotApplicable
+from armillary.ik.closed_forms.program import FORBIDDEN, OUTSIDE
 from armillary.ik.held_joints import HeldForm
-from armillary.ik.method import RANKS, Candidates, Reasons
-from armillary.ik.numeric import NumericSearch
+from armillary.ik.method import RANKS, Candidates, residual_of, squares_from
 from armillary.ik.problem import IKProblem
-from armillary.ik.query import IKQuery
-from armillary.ik.reason import ELBOW
+from armillary.ik.query import TOLERANCE, IKQuery
+from armillary.ik.reason import ELBOW, SINGULAR, SOLVED
 from armillary.ik.whole_turns import nearest_turns
 from armillary.model.fields import kept
 
-__all__ = ["FreeJoint", "free_joint"]
+__all__ = ["FreeJoint", "free_joint", "row_candidate"]
 
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
 Whole = npt.NDArray[np.int64]
+Rows = Callable[[Array], Array]
 
 LAYERS, VALUES, FEW = 128, 96, (64, 32)
 """Poses with a layer and values of the joint in it, and of arms whose form is slow."""
 
 SOME = 24
-"""Values that are tried for one pose."""
+"""Values of which all branches of one pose are returned."""
+
+
+class _Grid(NamedTuple):
+    """Which values of the joint are tried for the nearest answer.
+
+    Attributes:
+        parts: First, as parts of the span of values.
+        around: About the best of these, as parts of the distance between two.
+        best: About how many.
+    """
+
+    parts: Array
+    around: Array
+    best: int
+
+
+PLAIN: Final = _Grid(np.linspace(0.0, 1.0, 256), np.linspace(-1.0, 1.0, 17), 3)
+TESTED: Final = _Grid(np.linspace(0.0, 1.0, 24), np.linspace(-1.0, 1.0, 9), 1)
+"""Where answers are tested for collision, which takes longer than finding them."""
+
+WIDER: Final = 4.0  # as far a joint without limits is tried if nothing is found
+SUCCESSES: Final = SOLVED, SINGULAR
+AT_ONCE: Final = 256  # targets of which the nearest answer is sought
+BEHIND_Q: Final = 4  # numbers behind q in a row
 
 AROUND: Final = np.linspace(-1.0, 1.0, 9)
 FINER: Final = 4
@@ -89,32 +118,6 @@ def _found(problem: IKProblem) -> FreeJoint | None:
     return None if found is None else FreeJoint(problem, found)
 
 
-@final
-class _Nearest(NamedTuple):
-    """One candidate for each target.
-
-    Attributes:
-        q: Joint positions [m or rad], shape (count, n).
-        reason: How each ends, as numbers of `Reason`, shape (count,).
-        residual: What remains, shape (count, 2).
-        rank: How good it is by its reason, shape (count,).
-        steps: Sums of squares of steps from what it is to be near, shape (count,).
-    """
-
-    q: Array
-    reason: Reasons
-    residual: Array
-    rank: Array
-    steps: Array
-
-    def improve(self, other: _Nearest) -> None:
-        """Write others over those that are worse."""
-        nearer = (other.rank == self.rank) & (other.steps < self.steps)
-        better = (other.rank < self.rank) | nearer
-        for mine, its in zip(self, other, strict=True):
-            mine[better] = its[better]
-
-
 class FreeJoint:
     """A joint that may be given, and the closed form of the others."""
 
@@ -134,49 +137,126 @@ class FreeJoint:
     def candidates(self, query: IKQuery, *, every: bool = False) -> Candidates:
         """Return all branches at SOME values of the joint, or the nearest answer.
 
-        For that, finer values around the nearest are tried, twice; see `IKMethod`.
+        For that, see `nearest`; what it is to be near is `query.wanted`.
         """
-        low, high = self._ends
-        values = np.tile(np.linspace(low, high, SOME), (len(query.targets), 1))
         if every:
-            return self._every_at(query, values)
-        near = np.clip(query.wanted, *self._problem.finite_limits)
-        query, spacing = query._replace(near=near), (high - low) / (SOME - 1)
-        found = self._nearest(query, values, near)
-        for _ in range(2):
-            centre = found.q[:, self._place, None].copy()
-            centre[np.isnan(centre)] = 0.0
-            values = np.clip(centre + spacing * AROUND, low, high)
-            found.improve(self._nearest(query, values, near))
-            spacing /= FINER
-        return Candidates(
-            q=found.q[:, None], reason=found.reason, residual=found.residual
-        )
+            low, high = self._ends
+            values = np.linspace(low, high, SOME)
+            return self._every_at(query, np.tile(values, (len(query.targets), 1)))
+        return self.nearest(query, np.full(len(query.targets), np.inf))
 
-    def _nearest(self, query: IKQuery, values: Array, near: Array) -> _Nearest:
-        """Return the best candidate for each target, as `Candidates.nearest` does.
+    def nearest(self, query: IKQuery, least: Array) -> Candidates:
+        """Return the nearest answer that is found, among many values of the joint.
 
         Args:
-            query: The targets.
-            values: Those of the joint for each, shape (count, V).
-            near: What it is to be near, shape (n,) or (count, n).
+            query: The targets, and what answers are to be `near`.
+            least: The sum of squares of steps of an answer that is known for each,
+                infinite where there is none, shape (count,): no answer is sought where
+                the joint alone is farther from `near` than that.
         """
+        near = np.clip(query.wanted, *self._problem.finite_limits)
+        query = query._replace(near=near)
+        parts = [
+            self._nearest(query.at(slice(k, k + AT_ONCE)), least[k : k + AT_ONCE])
+            for k in range(0, max(len(least), 1), AT_ONCE)
+        ]
+        rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        found = _candidates(rows)
+        outside = np.flatnonzero(rows[:, -2] % 1.0 >= OUTSIDE)
+        if outside.size:  # they are put at limits
+            held = np.ascontiguousarray(rows[outside, self._place, np.newaxis])
+            at = self._form.candidates(query.at(outside, held=held))
+            found.take(outside, at)
+        return found
+
+    def answered(self, target: Array, near: Array, least: float) -> Array | None:
+        """Return what `nearest` finds for one target as a row, None if no answer.
+
+        Args:
+            target: The pose, shape (4, 4).
+            near: Joint positions within limits, shape (n,).
+            least: As for `nearest`.
+
+        Returns:
+            Shape (n + 4,), see `HeldForm.nearest`; `row_candidate` makes a candidate.
+        """
+        kernel, allowed = self._form.nearest, self._form.allowed(TOLERANCE)
+        assert kernel is not None
+
+        def rows(values: Array) -> Array:
+            held = values.reshape(-1, 1)
+            return kernel(target, allowed, near, held, threads=1)[np.newaxis]
+
+        place = slice(self._place, self._place + 1)
+        (row,) = self._best(rows, near[place], np.array([least]), PLAIN)
+        return row if row[-2] in SUCCESSES else None
+
+    def _nearest(self, query: IKQuery, least: Array) -> Array:
+        """Return the rows of `HeldForm.nearest` that are best, shape (count, n + 4)."""
+        near = np.broadcast_to(query.wanted[..., self._place], len(least))
+        if query.avoid is not None:
+            return self._best(partial(self._free_rows, query), near, least, TESTED)
+
+        def rows(values: Array) -> Array:
+            return self._form.rows(query, values[..., np.newaxis])
+
+        return self._best(rows, near, least, PLAIN)
+
+    def _best(self, rows_at: Rows, near: Array, least: Array, grid: _Grid) -> Array:
+        """Return the best rows that are found for each target.
+
+        The worth of the nearest branch at values of the joint has local minima. About
+        the best few of them finer grids are searched, twice.
+
+        Args:
+            rows_at: Takes values, shape (count, V), to rows (count, V, n + 4).
+            near: Of this joint, shape (count,).
+            least: As for `nearest`.
+            grid: Which values.
+        """
+        most = np.sqrt(least)
+        if not self._is_endless:
+            return _searched(rows_at, *self._span(near, most), grid)
+        # Without limits no farther than what is known; else within a part, and then as
+        # far as what is found there, or within a larger part.
+        lower, upper = self._ends
+        part = np.where(np.isinf(most), 0.5 * (upper - lower), most)
+        best = _searched(rows_at, *self._span(near, part), grid)
+        if np.isinf(most).any():
+            found = np.sqrt(best[:, -1])
+            part = np.where(best[:, -1] < FORBIDDEN, found, WIDER * part)
+            wider = _searched(rows_at, *self._span(near, part), grid)
+            better = np.isinf(most) & (wider[:, -1] < best[:, -1])
+            best[better] = wider[better]
+        return best
+
+    def _span(self, near: Array, most: Array) -> tuple[Array, Array]:
+        """Return the ends of the values of the joint that are tried, (count, 1).
+
+        most: How far from `near` they may be, (count,).
+        """
+        low, high = (ends[self._place] for ends in self._problem.limits)
+        ends = np.maximum(near - most, low), np.minimum(near + most, high)
+        return ends[0][:, np.newaxis], ends[1][:, np.newaxis]
+
+    @cached_property
+    def _is_endless(self) -> bool:
+        """Return whether the joint lacks a limit."""
+        return not all(math.isfinite(x[self._place]) for x in self._problem.limits)
+
+    def _free_rows(self, query: IKQuery, values: Array) -> Array:
+        """Return rows at values, shape (count, V, n + 4), that touch nothing."""
         found, shape = self._form_at(query, values), values.shape
-        rows: Whole = np.arange(shape[0], dtype=np.int64)
-        reason = found.reason.reshape(shape)
         q = found.q.reshape(*shape, -1)
-        rank = RANKS[reason]
-        steps = ((q - near[..., np.newaxis, :]) ** 2).sum(axis=2)
-        steps[np.isnan(steps)] = 0.0
-        steps[rank > rank.min(axis=1, keepdims=True)] = np.inf
-        k = steps.argmin(axis=1)
-        return _Nearest(
-            q[rows, k],
-            reason[rows, k],
-            found.residual.reshape(*shape, 2)[rows, k],
-            rank[rows, k],
-            steps[rows, k],
-        )
+        near = query.wanted[..., np.newaxis, :]
+        reason = found.reason.reshape(shape)
+        steps = ((q - near) ** 2).sum(axis=2)
+        rows = np.empty((*shape, q.shape[2] + BEHIND_Q))
+        rows[..., :-BEHIND_Q] = q
+        rows[..., -4:-2] = squares_from(found.residual).reshape(*shape, 2)
+        rows[..., -2] = reason
+        rows[..., -1] = np.nan_to_num(steps) + FORBIDDEN * RANKS[reason]
+        return rows
 
     def _form_at(
         self, query: IKQuery, values: Array, *, every: bool = False
@@ -206,7 +286,7 @@ class FreeJoint:
     def way(
         self,
         query: IKQuery,
-        numeric: NumericSearch,
+        local: Callable[[IKQuery], Candidates],
         known: Array,
         start: Array | None,
         largest_step: Array,
@@ -217,7 +297,8 @@ class FreeJoint:
 
         Args:
             query: The targets, in order; at least one.
-            numeric: What is asked where the closed form has no answer near the way.
+            local: A search from `near`, where the closed form has no answer near the
+                way.
             known: A way that is known, shape (count, n): where few values of the joint
                 lead to answers, the grid may miss them.
             start: Where the arm comes from, shape (n,).
@@ -261,10 +342,10 @@ class FreeJoint:
         steps = np.where(solved, ((found.q[:, 0] - near) ** 2).sum(axis=1), np.inf)
         far = np.flatnonzero(~(steps <= BESIDE**2))
         if far.size:
-            local = numeric.local(query.at(far, near=near[far]))
-            others = ((local.q[:, 0] - near[far]) ** 2).sum(axis=1)
-            better = local.success[:, 0] & (others < steps[far])
-            found.take(far[better], local, better)
+            beside = local(query.at(far, near=near[far]))
+            others = ((beside.q[:, 0] - near[far]) ** 2).sum(axis=1)
+            better = beside.success[:, 0] & (others < steps[far])
+            found.take(far[better], beside, better)
         return found
 
     def _through(
@@ -395,6 +476,48 @@ class FreeJoint:
         for t, q in enumerate(way):
             way[t] = came = nearest_turns(q, came, problem.limits, problem.turning)
         return way
+
+
+def _searched(rows_at: Rows, low: Array, high: Array, grid: _Grid) -> Array:
+    """Return the best rows for values between ends (count, 1), see `_best`."""
+    each = np.arange(len(low))[:, np.newaxis]
+    values = low + (high - low) * grid.parts
+    worth = rows_at(values)[..., -1]
+    # Local minima, the best first; where there are fewer, any others.
+    is_least = np.ones(worth.shape, np.bool_)
+    falls = worth[:, 1:] < worth[:, :-1]
+    is_least[:, :-1] &= ~falls
+    is_least[:, 1:] &= worth[:, 1:] <= worth[:, :-1]
+    order = np.where(is_least, worth, np.inf).argpartition(grid.best, axis=1)
+    centre = values[each, order[:, : grid.best]]
+    spacing = (high - low)[..., np.newaxis] / (len(grid.parts) - 1)
+    rows = np.empty(0)
+    for _ in range(2):
+        values = centre[..., np.newaxis] + spacing * grid.around
+        values = np.minimum(np.maximum(values, low[..., None]), high[..., None])
+        rows = rows_at(values.reshape(len(low), -1))
+        places = rows[..., -1].reshape(values.shape).argmin(axis=2)
+        centre = np.take_along_axis(values, places[..., np.newaxis], axis=2)[..., 0]
+        spacing = spacing * (grid.around[1] - grid.around[0])
+    best: Whole = rows[..., -1].argmin(axis=1)
+    return rows[each[:, 0], best]
+
+
+def _candidates(rows: Array) -> Candidates:
+    """Return the candidates that are rows with numbers behind q."""
+    n = rows.shape[1] - BEHIND_Q
+    return Candidates(
+        q=np.ascontiguousarray(rows[:, np.newaxis, :n]),
+        reason=rows[:, n + 2].astype(np.int8),
+        residual=residual_of(rows[:, n : n + 2]),
+    )
+
+
+def row_candidate(row: Array) -> Candidates:
+    """Return the candidate that is a row of `FreeJoint.answered`."""
+    found = _candidates(row[np.newaxis])
+    found.settled = True
+    return found
 
 
 def _first(q: Array, ok: Truths) -> tuple[Array, Truths]:

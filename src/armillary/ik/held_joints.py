@@ -13,7 +13,7 @@ given joint between the others changes the arm: it has a closed form for each va
 from __future__ import annotations
 
 import math
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
@@ -22,20 +22,37 @@ import numpy.typing as npt
 
 from armillary.errors import ModelError
 from armillary.ik.avoidance import marked, nearest_free
+from armillary.ik.closed_forms.branch import (
+    Allowed,
+    ArmProblem,
+    chord_square,
+    is_within,
+)
 from armillary.ik.closed_forms.family import NotApplicable
+from armillary.ik.closed_forms.program import FORBIDDEN, OUTSIDE, best_row
 from armillary.ik.form_of_arm import recognised
 from armillary.ik.general_form import GeneralForm
-from armillary.ik.method import Candidates
+from armillary.ik.method import Candidates, residual_of
 from armillary.ik.problem import IKProblem
-from armillary.ik.query import IKQuery
-from armillary.ik.reason import LIMITS, OUT_OF_REACH
+from armillary.ik.query import IKQuery, Tolerance
+from armillary.ik.reason import (
+    COMPLETE,
+    LIMITS,
+    NOT_FOUND,
+    OUT_OF_REACH,
+    SINGULAR,
+    SOLVED,
+    TURNS,
+    succeeded,
+)
 from armillary.ik.recognised_form import RecognisedForm
 from armillary.kernel import shared_kernel
 from armillary.kinematics.bound_kernel import AnyKernel, bind
 from armillary.model.link_poses import poses_of
 from armillary.spatial.pose import Pose
-from armillary.spatial.vector import Matrix, Number, Vector
+from armillary.spatial.vector import Matrix, Number, Vector, dot, subtract
 from armillary.trace import Program, trace
+from armillary.trace.functions import select
 
 __all__ = ["HeldForm", "held_of"]
 
@@ -106,14 +123,62 @@ class HeldForm:
         held, count = query.held, len(query.targets)
         assert held is not None
         held = np.broadcast_to(held, (count, len(self.held)))
-        inner = self._inner(query, held)
-        found = self._at_values(inner, held, every=every)
-        self._verify(found, query, held)
         if every:
-            return marked(found, query)
+            return marked(self._branches(query, held, every=True), query)
+        if self.nearest is None:
+            found = self._branches(query, held, every=False)
+        else:
+            found = self._nearest(query, held)
         return nearest_free(found, self, query, self._problem)
 
     # inside
+
+    def _branches(self, query: IKQuery, held: Array, *, every: bool) -> Candidates:
+        """Return every branch for each target, or the nearest, by the form itself."""
+        inner = self._inner(query, held)
+        found = self._at_values(inner, held, every=every)
+        self._verify(found, query, held)
+        return found
+
+    def _nearest(self, query: IKQuery, held: Array) -> Candidates:
+        """Return the nearest branch for each target, which the kernel picks."""
+        rows, n = self.rows(query, held), len(self._problem.joints)
+        reason = rows[:, n + 2]
+        outside = np.flatnonzero(reason % 1.0 >= OUTSIDE)
+        found = Candidates(
+            q=np.ascontiguousarray(rows[:, np.newaxis, :n]),
+            reason=reason.astype(np.int8),
+            residual=residual_of(rows[:, n : n + 2]),
+            doubt=TURNS if self._problem.has_coupled_turns else COMPLETE,
+            settled=bool(succeeded(reason).all()),
+            jumps=np.zeros(len(rows), np.bool_),
+        )
+        if outside.size:  # they are put at limits
+            at = query.at(outside)
+            found.take(outside, self._branches(at, held[outside], every=False))
+        return found
+
+    def rows(self, query: IKQuery, held: Array) -> Array:
+        """Return answers of the kernel `nearest`, shape (count, n + 4).
+
+        Args:
+            query: The targets.
+            held: Where the given joints are, shape (count, r); or V values for each
+                target, shape (count, V, r), then the answers are (count, V, n + 4).
+        """
+        assert self.nearest is not None
+        near = np.clip(query.wanted, *self._problem.finite_limits)
+        allowed, targets = self.allowed(query.tolerance), query.targets[:, 0]
+        if held.ndim > targets.ndim - 1:
+            targets = targets[:, np.newaxis]
+            near = near if near.ndim == 1 else near[:, np.newaxis]
+        return self.nearest(targets, allowed, near, held, threads=query.threads)
+
+    def allowed(self, tolerance: Tolerance) -> Array:
+        """Return the numbers of `Allowed` that belong to a tolerance."""
+        form = self._form(tuple(self._problem.home[self.held].tolist()))
+        assert isinstance(form, RecognisedForm)
+        return form.allowed(tolerance)
 
     def _inner(self, query: IKQuery, held: Array) -> IKQuery:
         """Return the query of the joints that are left, given ones at `h0`."""
@@ -280,30 +345,110 @@ class HeldForm:
             Inputs those of `selection.shapes`, `held` (r,) and `target` (4, 4). Output
             `moved` (4, 4).
         """
-        chosen, (goal,) = problem.selection, problem.goals
-        rest = [chosen.rest[k] for k in chosen.inputs]
 
-        def at(values: Any, held: Vector, places: list[int]) -> Pose:
-            q: list[Number] = list(rest)
+        def moved(*inputs: Any) -> list[list[Number]]:
+            *values, held, target = inputs
+            return self._moved_target(problem, values, held, target)
+
+        shapes = {
+            **problem.selection.shapes,
+            "held": (len(self.held),),
+            "target": (4, 4),
+        }
+        return trace(moved, name="held", outputs=("moved",), **shapes)
+
+    def _moved_target(
+        self, problem: IKProblem, values: list[Any], held: Vector, target: Matrix
+    ) -> list[list[Number]]:
+        """Return the target for h as the target for h0, traced.
+
+        Args:
+            problem: Of which tree.
+            values: Of the inputs of `selection.shapes`.
+            held: Where the given joints are, h.
+            target: The pose for these.
+        """
+        chosen, (goal,) = problem.selection, problem.goals
+
+        def at(places: list[int]) -> Pose:
+            q: list[Number] = [chosen.rest[k] for k in chosen.inputs]
             for place in places:
                 q[self.held[place]] = held[place]
             tree, whole = chosen.applied(problem.tree, q, values)
             (X,) = poses_of(tree, whole, [goal.frame], goal.relative_to)
             return X
 
-        def moved(*inputs: Any) -> list[list[Number]]:
-            *values, held, target = inputs
-            pose, home = Pose.from_matrix(target), at(values, held, [])
-            if self._sides.before:
-                there = at(values, held, self._sides.before)
-                pose = home @ there.inverse() @ pose
-            if self._sides.behind:
-                there = at(values, held, self._sides.behind)
-                pose = pose @ there.inverse() @ home
-            return _rows_of(pose, target)
+        pose, home = Pose.from_matrix(target), at([])
+        if self._sides.before:
+            pose = home @ at(self._sides.before).inverse() @ pose
+        if self._sides.behind:
+            pose = pose @ at(self._sides.behind).inverse() @ home
+        return _rows_of(pose, target)
 
-        shapes = {**chosen.shapes, "held": (len(self.held),), "target": (4, 4)}
-        return trace(moved, name="held", outputs=("moved",), **shapes)
+    @cached_property
+    def nearest(self) -> AnyKernel | None:
+        """Return the kernel of the nearest answer, of any batch of given positions.
+
+        It is None where the others have no formula, or another for each position.
+
+        Returns:
+            Inputs `target` (4, 4), `allowed` (4,), `near` (n,), within limits, and
+            `held` (r,). Output `answer` (n + 4,): that of `best_program` with the given
+            joints put in, then how good it is, the less the better: the sum of squares
+            of steps from `near`, and FORBIDDEN more for each rank of its reason.
+        """
+        if self._sides.between or self.is_general:
+            return None
+        form = self._form(tuple(self._problem.home[self.held].tolist()))
+        assert isinstance(form, RecognisedForm)
+        problem, make = self._problem, partial(self._nearest_program, form.arm)
+        if form.is_shared:
+            what = "nearest given", tuple(self.held)
+            program = problem.once(what, make)
+        else:
+            program = make(problem.standard)
+        return bind(shared_kernel(program), problem.values)
+
+    def _nearest_program(self, arm: ArmProblem, problem: IKProblem) -> Program:
+        """Return the program of `nearest`, its first inputs `selection.shapes`."""
+        chosen, (goal,) = problem.selection, problem.goals
+        shapes: dict[str, tuple[int, ...]] = {
+            **chosen.shapes,
+            "target": (4, 4),
+            "allowed": (len(Allowed._fields),),
+            "near": (len(chosen.inputs),),
+            "held": (len(self.held),),
+        }
+
+        def answer(*inputs: Any) -> list[Number]:
+            *values, target, allowed, near, held = inputs
+            moved = self._moved_target(problem, values, held, target)
+            there = [near[k] for k in self.others]
+            placed = arm.placed(values) if arm.selection.shapes else arm
+            *part, distance, chord, reason = best_row(placed, moved, allowed, there)
+            q: list[Number] = [0.0] * len(near)
+            for k, x in zip((*self.others, *self.held), (*part, *held), strict=True):
+                q[k] = x
+            is_met: Any = (reason == SOLVED) | (reason == SINGULAR)
+            ok: Any = True
+            for place, x in zip(self.held, held, strict=True):
+                low, high = (float(ends[place]) for ends in self._problem.limits)
+                ok = ok & is_within(x, low, high, SLACK)
+            if self._has_lever:  # what remains is not that of the moved target
+                tree, whole = chosen.applied(problem.tree, q, values)
+                (X,) = poses_of(tree, whole, [goal.frame], goal.relative_to)
+                wanted = Pose.from_matrix(target)
+                apart = subtract(X.position, wanted.position)
+                distance, chord = dot(apart, apart), chord_square(X, wanted)
+                ok = ok & (distance <= allowed[0]) & (chord <= allowed[1])
+            reason = select(ok, reason, select(is_met, LIMITS, reason))
+            steps = sum(((x - y) * (x - y) for x, y in zip(q, near, strict=True)), 0.0)
+            rank = select(reason == LIMITS, 1.0, 0.0)
+            rank = select(reason == NOT_FOUND, 2.0, rank)
+            rank = select(reason == OUT_OF_REACH, 3.0, rank)
+            return [*q, distance, chord, reason, steps + FORBIDDEN * rank]
+
+        return trace(answer, name="ik_given", outputs=("answer",), **shapes)
 
     def __repr__(self) -> str:
         names = ", ".join(self.joints)

@@ -16,6 +16,7 @@ from armillary.ik.avoidance import Avoidance
 from armillary.ik.closed_forms.family import NotApplicable
 from armillary.ik.closed_forms.general_6r.geometry import SixAxes
 from armillary.ik.form_of_arm import recognised
+from armillary.ik.method import Candidates
 from armillary.ik.numeric import NumericSearch
 from armillary.ik.problem import IKProblem
 from armillary.ik.query import TOLERANCE, IKQuery, Tolerance, joint_vectors, query_of
@@ -26,7 +27,7 @@ from armillary.ik.recognised_form import (
     has_free_elbow,
 )
 from armillary.ik.solution import Answers, Solution
-from armillary.ik.step_limit import allowed_steps, within_steps
+from armillary.ik.step_limit import allowed_steps, is_within, within_steps
 from armillary.ik.targets import as_joints
 from armillary.kernel import Kernel
 from armillary.kernel.search import SearchOptions
@@ -250,7 +251,7 @@ class InverseKinematics:
             return None
         if isinstance(method, NumericSearch):
             return method.answered(target, near, explain=explain)
-        return method.answered(target, near, self.numeric.answered)
+        return method.answered(target, near, self.numeric.answered_beside)
 
     @cached_property
     def _quick_method(self) -> RecognisedForm | GeneralForm | NumericSearch | None:
@@ -375,10 +376,7 @@ class InverseKinematics:
             and random_seed == 0
         ):
             found = self._answered(targets, near, explain=explain)
-            if found is not None and (
-                most is None
-                or (most.ndim <= 1 and (np.abs(found.q - near) <= most).all())
-            ):
+            if found is not None and (most is None or is_within(found.q, near, most)):
                 return found
         query = query_of(
             self._problem,
@@ -397,16 +395,7 @@ class InverseKinematics:
         )
         if bases is not None:
             query = _with_bases(self._problem, query, bases)
-        if method is arm_angle is redundancy is None and self._searches_first:
-            found = answer([], self.numeric, query)
-            left = np.isin(found.reason[:, 0], (NOT_FOUND, LIMITS, IN_COLLISION))
-            rows = np.flatnonzero(left)
-            if rows.size:
-                forms = self._forms(None, None, None)
-                found.take(rows, answer(forms, self.numeric, query.at(rows)))
-        else:
-            forms = self._forms(method, arm_angle, redundancy)
-            found = answer(forms, self.numeric, query)
+        found = self._found(query, method, arm_angle, redundancy)
         if most is not None:
             numeric = None if method == "closed" else self.numeric
             within_steps(found, numeric, query, most)
@@ -627,6 +616,25 @@ class InverseKinematics:
         return (planner.branches if only_closed else planner.follow)(came)
 
     # inside
+
+    def _found(
+        self,
+        query: IKQuery,
+        method: str | None,
+        arm_angle: Any,
+        redundancy: Mapping[str, Any] | None,
+    ) -> Candidates:
+        """Return the answer to each target as its only candidate."""
+        if not (method is arm_angle is redundancy is None and self._searches_first):
+            forms = self._forms(method, arm_angle, redundancy)
+            return answer(forms, self.numeric, query)
+        found = answer([], self.numeric, query)
+        left = np.isin(found.reason[:, 0], (NOT_FOUND, LIMITS, IN_COLLISION))
+        rows = np.flatnonzero(left)
+        if rows.size:
+            forms = self._forms(None, None, None)
+            found.take(rows, answer(forms, self.numeric, query.at(rows)))
+        return found
 
     def _forms(
         self,

@@ -64,6 +64,13 @@ def residual_of(squares: Array) -> Array:
     return roots
 
 
+def squares_from(residual: Array) -> Array:
+    """Return the squares of which `residual_of` makes such numbers, shape (..., 2)."""
+    roots = residual.copy()
+    roots[..., 1] = 2.0 * np.sin(0.5 * roots[..., 1])
+    return roots * roots
+
+
 class Candidates:
     """What a method finds: b candidates for each of count targets.
 

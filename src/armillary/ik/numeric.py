@@ -19,11 +19,10 @@ its reason in this order (`_settle`):
                    there put at them
     NOT_FOUND      all else
 
-Near a vector (`nearest_found`) the first start is that vector, with a step that is
-pulled to it. What ends farther than CLOSE is compared with what is found from starts
-around the vector and anywhere; for redundant arms the best is then drawn to the vector,
-by searches from half of the way. All answers (`search_all`) are those from many starts,
-the same for all targets, made sharp, with multiples of 2 pi taken out, and merged.
+Near a vector `nearest_search.py` compares what is found from several starts; far from
+it, closed forms answer where a joint may be given (`free_joint.py`). All answers
+(`search_all`) are those from many starts, the same for all targets, made sharp, with
+multiples of 2 pi taken out, and merged.
 """
 
 from __future__ import annotations
@@ -41,6 +40,13 @@ from armillary.forks import IMPORT_LOCK
 from armillary.ik.all_answers import search_all
 from armillary.ik.avoidance import marked, search_free
 from armillary.ik.method import Candidates
+from armillary.ik.nearest_search import (
+    LOCAL,
+    nearest_found,
+    recounted,
+    solved,
+    turn_near,
+)
 from armillary.ik.problem import IKProblem
 from armillary.ik.query import IKQuery, is_plain_vector, query_of
 from armillary.ik.reason import LIMITS, NOT_FOUND, OUT_OF_REACH, TIMEOUT
@@ -64,7 +70,7 @@ from armillary.kernel.search import (
     make_plan,
     shared_search,
 )
-from armillary.kernel.search_layout import CLOSE, ENDING, INVALID, SOLVED, STOPPED
+from armillary.kernel.search_layout import ENDING, SOLVED
 from armillary.kernel.seed_table import UNREAD, SeedTable, make_seed_table
 from armillary.kernel.threads import default_threads
 
@@ -169,21 +175,14 @@ class NumericSearch:
             near: The same.
             explain: The same.
         """
-        if near is None:
-            single = self._single
-            row = None if single is None else single(target)
-        else:
-            single = self._single_near
-            lower, upper = self.problem.finite_limits
-            if single is None or not is_plain_vector(near, lower):
-                return None
-            row = single(target, np.minimum(np.maximum(near, lower), upper))
+        if near is not None:
+            return self._answered_near(target, near, alone=False)
+        single = self._single
+        row = None if single is None else single(target)
         if row is None:
             return None
         if row.item(len(row) - 1) == 1.0:
             return Solution.of_row(row, len(self.problem.joints), self._candidate)
-        if near is not None:
-            return None
         found, rows = self._result(row, 1), target.reshape(1, -1)
         reasons = found.endings[:, 0].astype(np.int8)
         if reasons[0] == NOT_FOUND and self.problem.out_of_reach(rows)[0]:
@@ -193,6 +192,54 @@ class NumericSearch:
             search = self._search(False)
             self._search_longer(found, reasons, rows, query, search, None)
         return Solution(_candidates(found, reasons), ())
+
+    def answered_beside(self, target: Any, near: Any) -> Solution | None:
+        """Return the answer beside `near`, where a search from there ends in CLOSE."""
+        return self._answered_near(target, near, alone=True)
+
+    def _answered_near(self, target: Any, near: Any, *, alone: bool) -> Solution | None:
+        """Return the answer that a search from `near` finds, or else a free joint.
+
+        That is asked if not `alone`, where the search ends farther than CLOSE.
+        """
+        single = self._single_near
+        lower, upper = self.problem.finite_limits
+        if single is None or not is_plain_vector(near, lower):
+            return None
+        near = np.minimum(np.maximum(near, lower), upper)
+        row = single(target, near)
+        if row is None:
+            return None
+        if row.item(len(row) - 1) == 1.0:
+            return Solution.of_row(row, len(near), self._candidate)
+        return None if alone else self._far(target, near, row)
+
+    def _far(self, target: Array, near: Array, row: Array) -> Solution | None:
+        """Return the nearest answer by a free joint, if there is one.
+
+        Args:
+            target: As for a call.
+            near: The same, within limits.
+            row: What a search from there found, far away or nothing.
+        """
+        if not self.problem.is_redundant:
+            return None
+        with IMPORT_LOCK:
+            from armillary.ik.free_joint import free_joint, row_candidate
+
+        free, n = free_joint(self.problem), len(near)
+        if free is None or not free.is_quick:
+            return None
+        least = math.inf
+        if row[-1 - ENDING :].view(np.int64)[0] == SOLVED:
+            steps = row[:n] - near
+            least = float((steps * steps).sum())
+        nearer = free.answered(target, near, least)
+        if nearer is None:
+            return None
+        if nearer[-1] < least:
+            return Solution.of_row(nearer, n, row_candidate)
+        return Solution.of_row(row, n, self._candidate)
 
     @cached_property
     def _single(self) -> Callable[..., Any] | None:
@@ -280,10 +327,10 @@ class NumericSearch:
         if not found.failures:
             return found
         plan = self._plan(query, query.search_options)
-        left = np.flatnonzero(~_solved(found))
+        left = np.flatnonzero(~solved(found))
         other = self._run_anywhere(query, run)(rows[left], plan, seeds=near[left])
         found.take(left, turn_near(other, near[left], self.problem))
-        return _recounted(found)
+        return recounted(found)
 
     def _run_anywhere(self, query: IKQuery, run: Run) -> Run:
         """Return the search of what one with a pull to `near` missed.
@@ -486,7 +533,7 @@ class NumericSearch:
         limits, query = self.problem.limits, query._replace(random_seed=0)
         plan = self._plan(query, BEYOND, limited=False)
         beyond = search(np.ascontiguousarray(rows[left]), plan)
-        left, q = left[_solved(beyond)], beyond.unknowns[_solved(beyond)]
+        left, q = left[solved(beyond)], beyond.unknowns[solved(beyond)]
         if not left.size:
             return
         reasons[left] = LIMITS
@@ -495,9 +542,9 @@ class NumericSearch:
         plan = self._plan(query, ONCE, seeded=True)
         within = search(rows[left], plan, seeds=seeds)
         if within.failures < len(left):
-            solved = _solved(within)
-            found.take(left[solved], within.at(solved))
-            reasons[left[solved]] = SOLVED
+            is_solved = solved(within)
+            found.take(left[is_solved], within.at(is_solved))
+            reasons[left[is_solved]] = SOLVED
 
 
 @lru_cache(maxsize=4)
@@ -507,16 +554,6 @@ def _sampled(lower: tuple[float, ...], upper: tuple[float, ...]) -> Array:
     q = rng.uniform(lower, upper, (TABLE_SIZE, len(lower)))
     q.flags.writeable = False
     return q
-
-
-def _solved(found: SearchResult) -> Truths:
-    """Return which targets have an answer, shape (count,)."""
-    return np.asarray(found.endings[:, 0] == SOLVED)
-
-
-def _recounted(found: SearchResult) -> SearchResult:
-    """Return a result that was written over, its failures counted again."""
-    return found._replace(failures=int((~_solved(found)).sum()))
 
 
 def _rows(query: IKQuery) -> Array:
@@ -545,139 +582,3 @@ def _candidates(
         starts=lambda: endings[:, 2],
         settled=True,
     )
-
-
-# The nearest of several answers
-
-# From `near` itself: late given up, for nothing else is as near.
-LOCAL = SearchOptions(steps=60, stale_from=24, stale_factor=0.9, starts=1)
-# From elsewhere: one of many.
-ELSEWHERE = SearchOptions(steps=30, stale_from=8, starts=1)
-NEAR_AT_ONCE = 256  # targets: not many more are begun after a deadline
-SPREADS = (0.2, 0.5, 1.0, 1.5)  # how far starts are from `near` [m or rad]
-EACH = 3  # starts of each spread
-RANDOM = 8  # starts anywhere
-HALVINGS = 3
-
-
-def nearest_found(
-    search: Callable[[Array, SearchOptions, Array], SearchResult],
-    rows: Array,
-    near: Array,
-    problem: IKProblem,
-    random_seed: int,
-) -> SearchResult:
-    """Return for each target what a search from `near` finds, or nearer answers.
-
-    Where that ends farther than CLOSE, or fails, further starts are tried, whole turns
-    are added, and the answer with the least sum of squares of steps is taken.
-
-    Args:
-        search: Takes targets, a search_options and starts.
-        rows: Targets, shape (count, m).
-        near: Joint positions within limits, shape (count, n).
-        problem: What they are for.
-        random_seed: Another number gives other further starts.
-    """
-    found = search(rows, LOCAL, near)
-    steps = np.abs(found.unknowns - near)
-    if not found.failures and steps.max(initial=0.0) <= CLOSE:
-        return found  # the case of servo loops
-    if _stopped(found):
-        return found
-    solved = _solved(found)
-    # what is farther than CLOSE, or NaN, is looked at again
-    close = (steps <= CLOSE).all(axis=1)
-    left = np.flatnonzero(~(solved & close) & (found.endings[:, 0] != INVALID))
-    left = left[solved[left] | ~problem.out_of_reach(rows[left])]
-    if not left.size:
-        return found
-    starts = _starts(problem, random_seed)
-    for k in range(0, left.size, NEAR_AT_ONCE):
-        part = left[k : k + NEAR_AT_ONCE]
-        if _improve(search, rows[part], near[part], problem, starts, found, part):
-            break
-    return _recounted(found)
-
-
-def _starts(problem: IKProblem, random_seed: int) -> tuple[Array, Array]:
-    """Return starts as steps from `near` and as vectors, each of shape (k, n)."""
-    low, high = problem.start_range
-    around, anywhere = _draws(len(low), random_seed)
-    scale = np.minimum(1.0, (high - low) / np.pi)
-    return around * scale, low + anywhere * (high - low)
-
-
-@lru_cache(maxsize=64)
-def _draws(n: int, random_seed: int) -> tuple[Array, Array]:
-    """Return random steps, of each of SPREADS, and vectors between 0 and 1."""
-    rng = np.random.default_rng([random_seed, n])
-    spread = np.repeat(SPREADS, EACH)[:, np.newaxis]
-    around = spread * rng.uniform(-1.0, 1.0, (len(spread), n))
-    return around, rng.uniform(0.0, 1.0, (RANDOM, n))
-
-
-def _improve(
-    search: Callable[[Array, SearchOptions, Array], SearchResult],
-    rows: Array,
-    near: Array,
-    problem: IKProblem,
-    starts: tuple[Array, Array],
-    found: SearchResult,
-    at: Places,
-) -> bool:
-    """Write over some of what was found the nearest answer that more starts find.
-
-    Returns whether the deadline ended that.
-    """
-    # All starts of a target in a row: some around `near`, then some anywhere.
-    count, n = near.shape
-    offsets, vectors = starts
-    seeds = np.concatenate(
-        [
-            near[:, np.newaxis] + offsets,
-            np.broadcast_to(vectors, (count, *vectors.shape)),
-        ],
-        axis=1,
-    )
-    width = seeds.shape[1]
-    seeds = np.clip(seeds.reshape(-1, n), *problem.limits)
-    others = search(np.repeat(rows, width, axis=0), ELSEWHERE, seeds)
-    best = found.at(at)
-    turn_near(best, near, problem)
-    distance = _distance(best, near)
-    repeated = np.repeat(near, width, axis=0)
-    turn_near(others, repeated, problem)
-    distances = _distance(others, repeated).reshape(count, width)
-    k = distances.argmin(axis=1)
-    better = np.flatnonzero(distances[np.arange(count), k] < distance)
-    best.take(better, others.at(better * width + k[better]))
-    # On the manifold of answers of a redundant arm, half of the way to `near` leads
-    # off it by the square of the way only: a search from there ends nearer.
-    for _ in range(HALVINGS if problem.is_redundant and not _stopped(others) else 0):
-        distance = _distance(best, near)
-        seeds = 0.5 * (best.unknowns + near)
-        closer = search(rows, ELSEWHERE, seeds)
-        better = _distance(closer, near) < distance
-        best.take(np.flatnonzero(better), closer.at(better))
-    found.take(at, best)
-    return _stopped(others)
-
-
-def _stopped(found: SearchResult) -> bool:
-    """Return whether a search was stopped by its deadline."""
-    return bool((found.endings[:, 0] == STOPPED).any())
-
-
-def turn_near(found: SearchResult, near: Array, problem: IKProblem) -> SearchResult:
-    """Add whole turns to what was found, and return it."""
-    found.unknowns[:] = nearest_turns(
-        found.unknowns, near, problem.limits, problem.turning
-    ).clip(*problem.limits)
-    return found
-
-
-def _distance(found: SearchResult, near: Array) -> Array:
-    """Return the sums of squares of steps, infinite where there is no answer."""
-    squares = ((found.unknowns - near) ** 2).sum(axis=1)
-    return np.where(_solved(found), squares, np.inf)

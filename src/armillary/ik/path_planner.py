@@ -131,7 +131,9 @@ class PathPlanner(msgspec.Struct, frozen=True, dict=True):
         for density in DENSITIES:
             for _ in range(FREE_ROUNDS if density == 1 else 1):
                 known, before = best.answer.q, self._cost(best)
-                way = free.way(self.query, self.numeric, known, came, *measure, density)
+                way = free.way(
+                    self.query, self.numeric.local, known, came, *measure, density
+                )
                 path = self._judged(way, came)
                 best = best_of([best, path, self._evened(path, came)], self.weights)
                 cost = self._cost(best)

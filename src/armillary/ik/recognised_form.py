@@ -104,6 +104,8 @@ class RecognisedForm:
         backwards: Whether these count the joints from the tool to the base, all axes
             pointing the other way.
         values: Of the first inputs of its programs: what else the state decides.
+        arm: What it is the form of.
+        is_shared: Whether that is the same in all states.
     """
 
     def __init__(self, problem: IKProblem, arm: ArmProblem) -> None:
@@ -113,10 +115,10 @@ class RecognisedForm:
             problem: What is solved.
             arm: Its arm, see `arm_problem`.
         """
-        self._is_shared = arm is problem.once("closed form", _arm_of)
+        self.is_shared = arm is problem.once("closed form", _arm_of)
         self._problem = problem
         self.values = problem.values if arm.selection.shapes else []
-        self._arm, closed = arm, arm.closed
+        self.arm, closed = arm, arm.closed
         self._tolerances: dict[Tolerance, Array] = {}
         self.family = closed.family.name
         self.branches = closed.branches
@@ -139,7 +141,7 @@ class RecognisedForm:
     @cached_property
     def arm_angle_program(self) -> Program | None:
         """Return the program of the arm angle, None where there is none."""
-        if not self._arm.has_arm_angle:
+        if not self.arm.has_arm_angle:
             return None
         return self._made(arm_angle_program)
 
@@ -158,17 +160,17 @@ class RecognisedForm:
         what = make.__name__, *options.items()
 
         def made() -> Program:
-            numbers = self._arm.numbers
+            numbers = self.arm.numbers
             if numbers is None:
-                return make(self._arm, **options)
+                return make(self.arm, **options)
             return kept_formula(
                 "closed form",
                 (what, numbers),
-                lambda: make(self._arm, **options),
+                lambda: make(self.arm, **options),
                 made_by=MAKERS,
             )
 
-        if not self._is_shared:
+        if not self.is_shared:
             return made()
         return self._problem.once(what, lambda _: made())
 
@@ -285,7 +287,7 @@ class RecognisedForm:
 
         None as for `answered`, and where a branch must be put at a limit.
         """
-        if self._arm.has_arm_angle or not is_plain_matrix(target):
+        if self.arm.has_arm_angle or not is_plain_matrix(target):
             return None
         if self._problem.has_coupled_turns:
             return None
@@ -314,7 +316,7 @@ class RecognisedForm:
 
     def _all(self, query: IKQuery) -> Candidates:
         targets, near, angle = query.targets[:, 0], query.near, query.arm_angle
-        if angle is None and self._arm.has_arm_angle:
+        if angle is None and self.arm.has_arm_angle:
             angle = np.broadcast_to(ALL_ANGLES, (len(targets), len(ALL_ANGLES)))
         angles: tuple[Array, ...] = () if angle is None else (angle,)
         angle_count = 1
@@ -381,7 +383,7 @@ class RecognisedForm:
                 reason[np.newaxis],
                 singular[np.newaxis],
             )
-        usual, closed = self._usual_doubt, self._arm.closed
+        usual, closed = self._usual_doubt, self.arm.closed
         # The formula is that of an arm a little different: where that is singular to
         # its accuracy, answers of this arm may be far from those of the formula.
         least = max(REGULAR, MOST_CHANGE * closed.accuracy / closed.arm.size)
@@ -469,7 +471,7 @@ class RecognisedForm:
         if allowed is None:
             if len(self._tolerances) >= MOST_TOLERANCES:
                 self._tolerances.clear()
-            allowed = allowed_of(tolerance, self._arm.closed.arm.size)
+            allowed = allowed_of(tolerance, self.arm.closed.arm.size)
             self._tolerances[tolerance] = allowed
         return allowed
 

@@ -21,7 +21,7 @@ from armillary.ik.query import IKQuery
 from armillary.ik.reason import JUMP
 from armillary.ik.targets import as_reals
 
-__all__ = ["allowed_steps", "within_steps"]
+__all__ = ["allowed_steps", "is_within", "within_steps"]
 
 Array = npt.NDArray[np.float64]
 
@@ -64,6 +64,17 @@ def allowed_steps(largest_step: Any, near: Any, n: int) -> Array:
     if not (steps > 0.0).all():
         raise ShapeError("largest_step must be above 0, for each joint.")
     return steps
+
+
+def is_within(q: Array, near: Any, most: Array) -> bool:
+    """Return whether an answer to one target is within the allowed steps.
+
+    Args:
+        q: The answer, shape (n,).
+        near: What it is to be near.
+        most: As `allowed_steps` returns; of a batch it is never.
+    """
+    return bool(most.ndim <= 1 and (np.abs(q - near) <= most).all())
 
 
 def within_steps(

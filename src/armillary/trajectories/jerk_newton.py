@@ -159,7 +159,19 @@ class IntervalSums(NamedTuple):
     grad_here: Vector
 
 
-def newton_interval(  # noqa: PLR0915
+class _AtPlace(NamedTuple):
+    """Gradient g and Hessian H of the barrier at a place, in x, y and c there.
+
+    Attributes:
+        grad: By x, y and c.
+        hess: By xx, xy, xc, yy, yc and cc.
+    """
+
+    grad: Vector
+    hess: Vector
+
+
+def newton_interval(
     interval: GridInterval, relax: Number, weight: Number, bound: Matrix = ()
 ) -> IntervalSums:
     """Return what an interval adds to Newton's equations, and how long it takes.
@@ -167,106 +179,217 @@ def newton_interval(  # noqa: PLR0915
     Sums are in x, y and c at a place, then in those at the start of the interval, then
     in its three control points.
     """
-    h_before, h_here, h_after, *_, deriv, cap, scales = interval
+    h_here = interval.h_here
     begin = interval.start()
     total: Number = 0.0
     # g and H in (x0, y0, c)
     G: list[Number] = [0.0, 0.0, 0.0]
     S: list[Number] = [0.0] * 6  # xx, xy, xc, yy, yc, cc
     tight = 1.0 / relax
-    for k, (tau, part) in enumerate(zip(PLACE, SIMPSON, strict=True)):
-        x, y, c = spline_at(begin, h_here, tau)
-        root = 1.0 / sqrt(x)
-        inverse = root * root
-        rows = list(zip(*deriv[k], strict=True))
-        # Jerks: v = f w / J with f = sqrt(x) / relax, slack of log(1 - v^2).
-        f = tight * x * root
-        X, Y, C = f * x, f * y, f * c
-        V = [d * X + v * Y + half * C for d, v, half in rows]
-        slacks = [1.0 - v * v for v in V]
-        # Accelerations; the end of an interval is the start of the next one.
-        r_here: list[Number] = []
-        if k < PLACES - 1:
-            of_x, of_y = 2.0 / 3.0 * tight * x, tight * y
-            r_here = [
-                scale * (v * of_x + half * of_y) - tight * middle
-                for (_, v, half), scale, middle in zip(rows, *scales, strict=True)
-            ]
-            slacks += [1.0 - r * r for r in r_here]
-        bent = _relaxed_rows(bound, k, tight)
-        of_bounds = [a * y + b * x - m for a, b, m in bent]
-        slacks += [1.0 - r * r for r in of_bounds]
-        inverses = _inverses(slacks)
-        gx, gy, gc = 0.0, 0.0, 0.0
-        xx, xy, xc, yy, yc, cc = (0.0,) * 6
-        # Sums over joints of p, of (1 + v^2) p^2, and of v p^2 by each of x, y and c.
-        sum_p, sum_q = 0.0, 0.0
-        ex, ey, ec = 0.0, 0.0, 0.0
-        for (d, v, half), value, p in zip(rows, V, inverses[: len(rows)], strict=True):
-            vp = value * p
-            e = vp * p
-            q = p * p + value * e
-            gx, gy, gc = gx + vp * d, gy + vp * v, gc + vp * half
-            ex, ey, ec = ex + e * d, ey + e * v, ec + e * half
-            sum_p, sum_q = sum_p + p, sum_q + q
-            qd, qv = q * d, q * v
-            xx, xy, xc = xx + qd * d, xy + qd * v, xc + qd * half
-            yy, yc, cc = yy + qv * v, yc + qv * half, cc + q * half * half
-        twice = 2.0 * f
-        square = twice * f
-        cross = twice * inverse
-        value, slope, bend = _of_duration(root, inverse, part * h_here, weight)
-        total = total + value
-        count = float(len(rows))
-        gx = twice * gx + inverse * (sum_p - count) + slope
-        gy, gc = twice * gy, twice * gc
-        xx = (
-            square * xx
-            + 2.0 * cross * ex
-            + inverse * inverse * (0.5 * sum_q + count)
-            + bend
-        )
-        xy, xc = square * xy + cross * ey, square * xc + cross * ec
-        yy, yc, cc = square * yy, square * yc, square * cc
-        # of r = A x + B y - m with A = 2/3 scale v tight and B = scale half tight
-        sums = [0.0] * 5
-        for (_, v, half), r, p, scale in zip(
-            rows[: len(r_here)], r_here, inverses[len(rows) :], scales[0], strict=False
-        ):
-            rp = r * p
-            g = rp * scale
-            curved = (0.5 * p + rp * rp) * (scale * scale)
-            cv, ch = curved * v, curved * half
-            new = g * v, g * half, cv * v, cv * half, ch * half
-            sums = [held + more for held, more in zip(sums, new, strict=True)]
-        if r_here:
-            of_x = 2.0 / 3.0 * tight
-            gx, gy = gx + 2.0 * of_x * sums[0], gy + 2.0 * tight * sums[1]
-            xx = xx + 4.0 * of_x * of_x * sums[2]
-            xy = xy + 4.0 * of_x * tight * sums[3]
-            yy = yy + 4.0 * tight * tight * sums[4]
-        first = len(slacks) - len(bent)
-        for (a, b, _), r, p in zip(bent, of_bounds, inverses[first:], strict=True):
-            u = 2.0 * p
-            g = u * r
-            curved = u + g * g
-            gx, gy = gx + g * b, gy + g * a
-            cb = curved * b
-            xx, xy = xx + cb * b, xy + cb * a
-            yy = yy + curved * a * a
-        # x = x0 + t y0 + t^2 c / 2, y = y0 + t c
-        t = tau * h_here
-        q = 0.5 * t * t
-        G[0] = G[0] + gx
-        G[1] = G[1] + t * gx + gy
-        G[2] = G[2] + q * gx + t * gy + gc
-        S[0] = S[0] + xx
-        S[1] = S[1] + t * xx + xy
-        S[2] = S[2] + q * xx + t * xy + xc
-        S[3] = S[3] + t * (t * xx + 2.0 * xy) + yy
-        S[4] = S[4] + t * (q * xx + t * xy + xc) + q * xy + t * yy + yc
-        S[5] = S[5] + q * (q * xx + 2.0 * (t * xy + xc)) + t * (t * yy + 2.0 * yc) + cc
-    limits = [tight * each for each in cap]
+    for k, tau in enumerate(PLACE):
+        at = spline_at(begin, h_here, tau)
+        total, there = _at_place(interval, k, at, (tight, weight), bound, total)
+        _add_at_start(G, S, there, tau * h_here)
+    _add_rates(G, S, interval, begin, tight)
+    return _in_controls(G, S, interval, total)
+
+
+def _at_place(
+    interval: GridInterval,
+    k: int,
+    at: Vector,
+    scales: tuple[Number, Number],
+    bound: Matrix,
+    total: Number,
+) -> tuple[Number, _AtPlace]:
+    """Return the duration so far with what the k-th place adds, and its sums.
+
+    Args:
+        interval: The interval.
+        k: The number of the place.
+        at: x, y and c there.
+        scales: By how much limits are tighter, and what the duration counts.
+        bound: Rows of bounds of x and y.
+        total: The duration before.
+    """
+    (x, y, c), (tight, weight) = at, scales
+    root = 1.0 / sqrt(x)
+    inverse = root * root
+    rows = list(zip(*interval.deriv[k], strict=True))
+    # Jerks: v = f w / J with f = sqrt(x) / relax, slack of log(1 - v^2).
+    f = tight * x * root
+    X, Y, C = f * x, f * y, f * c
+    V = [d * X + v * Y + half * C for d, v, half in rows]
+    slacks = [1.0 - v * v for v in V]
+    # Accelerations; the end of an interval is the start of the next one.
+    r_here: list[Number] = []
+    if k < PLACES - 1:
+        of_x, of_y = 2.0 / 3.0 * tight * x, tight * y
+        r_here = [
+            scale * (v * of_x + half * of_y) - tight * middle
+            for (_, v, half), scale, middle in zip(rows, *interval.scales, strict=True)
+        ]
+        slacks += [1.0 - r * r for r in r_here]
+    bent = _relaxed_rows(bound, k, tight)
+    of_bounds = [a * y + b * x - m for a, b, m in bent]
+    slacks += [1.0 - r * r for r in of_bounds]
+    inverses = _inverses(slacks)
+    added, sums = _of_jerks(
+        rows,
+        V,
+        inverses[: len(rows)],
+        (f, root, inverse),
+        (SIMPSON[k], interval.h_here, weight),
+        total,
+    )
+    if r_here:
+        behind, scale = inverses[len(rows) :], interval.scales[0]
+        sums = _with_accelerations(sums, rows, r_here, behind, scale, tight)
+    first = len(slacks) - len(bent)
+    return added, _with_bounds(sums, bent, of_bounds, inverses[first:])
+
+
+def _of_jerks(
+    rows: list[tuple[Number, ...]],
+    V: Vector,
+    inverses: Vector,
+    roots: tuple[Number, Number, Number],
+    duration: tuple[float, Number, Number],
+    total: Number,
+) -> tuple[Number, _AtPlace]:
+    """Return the duration so far, and sums of it and of -log(1 - v^2) of all joints.
+
+    Args:
+        rows: d, v and half of each joint, of which v = f (d x + v y + half c).
+        V: v of each.
+        inverses: p = 1 / (1 - v^2) of each.
+        roots: f, 1 / sqrt(x) and 1 / x.
+        duration: The part of the interval and its length, of which 1 / sqrt(x) counts,
+            and what that counts.
+        total: The duration before.
+    """
+    f, root, inverse = roots
+    gx, gy, gc = 0.0, 0.0, 0.0
+    xx, xy, xc, yy, yc, cc = (0.0,) * 6
+    # Sums over joints of p, of (1 + v^2) p^2, and of v p^2 by each of x, y and c.
+    sum_p, sum_q = 0.0, 0.0
+    ex, ey, ec = 0.0, 0.0, 0.0
+    for (d, v, half), value, p in zip(rows, V, inverses, strict=True):
+        vp = value * p
+        e = vp * p
+        q = p * p + value * e
+        gx, gy, gc = gx + vp * d, gy + vp * v, gc + vp * half
+        ex, ey, ec = ex + e * d, ey + e * v, ec + e * half
+        sum_p, sum_q = sum_p + p, sum_q + q
+        qd, qv = q * d, q * v
+        xx, xy, xc = xx + qd * d, xy + qd * v, xc + qd * half
+        yy, yc, cc = yy + qv * v, yc + qv * half, cc + q * half * half
+    twice = 2.0 * f
+    square = twice * f
+    cross = twice * inverse
+    part, h_here, weight = duration
+    value, slope, bend = _of_duration(root, inverse, part * h_here, weight)
+    total = total + value
+    count = float(len(rows))
+    gx = twice * gx + inverse * (sum_p - count) + slope
+    gy, gc = twice * gy, twice * gc
+    xx = (
+        square * xx
+        + 2.0 * cross * ex
+        + inverse * inverse * (0.5 * sum_q + count)
+        + bend
+    )
+    xy, xc = square * xy + cross * ey, square * xc + cross * ec
+    yy, yc, cc = square * yy, square * yc, square * cc
+    return total, _AtPlace([gx, gy, gc], [xx, xy, xc, yy, yc, cc])
+
+
+def _with_accelerations(
+    sums: _AtPlace,
+    rows: list[tuple[Number, ...]],
+    R: Vector,
+    inverses: Vector,
+    scales: Vector,
+    tight: Number,
+) -> _AtPlace:
+    """Return sums with those of -log(1 - r^2), r the accelerations of joints.
+
+    r = A x + B y - m with A = 2/3 scale v tight and B = scale half tight.
+
+    Args:
+        sums: Without them.
+        rows: As for `_of_jerks`.
+        R: r of each joint.
+        inverses: p = 1 / (1 - r^2) of each, and others behind.
+        scales: Of each.
+        tight: By how much limits are tighter.
+    """
+    of_rows = [0.0] * 5
+    for (_, v, half), r, p, scale in zip(rows, R, inverses, scales, strict=False):
+        rp = r * p
+        g = rp * scale
+        curved = (0.5 * p + rp * rp) * (scale * scale)
+        cv, ch = curved * v, curved * half
+        new = g * v, g * half, cv * v, cv * half, ch * half
+        of_rows = [held + more for held, more in zip(of_rows, new, strict=True)]
+    (gx, gy, gc), (xx, xy, xc, yy, yc, cc) = sums
+    of_x = 2.0 / 3.0 * tight
+    gx, gy = gx + 2.0 * of_x * of_rows[0], gy + 2.0 * tight * of_rows[1]
+    xx = xx + 4.0 * of_x * of_x * of_rows[2]
+    xy = xy + 4.0 * of_x * tight * of_rows[3]
+    yy = yy + 4.0 * tight * tight * of_rows[4]
+    return _AtPlace([gx, gy, gc], [xx, xy, xc, yy, yc, cc])
+
+
+def _with_bounds(sums: _AtPlace, rows: Matrix, R: Vector, inverses: Vector) -> _AtPlace:
+    """Return sums with those of -log(1 - r^2), r = a y + b x - m of rows a, b, m.
+
+    Args:
+        sums: Without them.
+        rows: a, b and m.
+        R: r of each.
+        inverses: p = 1 / (1 - r^2) of each.
+    """
+    (gx, gy, gc), (xx, xy, xc, yy, yc, cc) = sums
+    for (a, b, _), r, p in zip(rows, R, inverses, strict=True):
+        u = 2.0 * p
+        g = u * r
+        curved = u + g * g
+        gx, gy = gx + g * b, gy + g * a
+        cb = curved * b
+        xx, xy = xx + cb * b, xy + cb * a
+        yy = yy + curved * a * a
+    return _AtPlace([gx, gy, gc], [xx, xy, xc, yy, yc, cc])
+
+
+def _add_at_start(G: list[Number], S: list[Number], there: _AtPlace, t: Number) -> None:
+    """Add sums at a place to those at the start of the interval, t before it.
+
+    x = x0 + t y0 + t^2 c / 2 and y = y0 + t c.
+    """
+    (gx, gy, gc), (xx, xy, xc, yy, yc, cc) = there
+    q = 0.5 * t * t
+    G[0] = G[0] + gx
+    G[1] = G[1] + t * gx + gy
+    G[2] = G[2] + q * gx + t * gy + gc
+    S[0] = S[0] + xx
+    S[1] = S[1] + t * xx + xy
+    S[2] = S[2] + q * xx + t * xy + xc
+    S[3] = S[3] + t * (t * xx + 2.0 * xy) + yy
+    S[4] = S[4] + t * (q * xx + t * xy + xc) + q * xy + t * yy + yc
+    S[5] = S[5] + q * (q * xx + 2.0 * (t * xy + xc)) + t * (t * yy + 2.0 * yc) + cc
+
+
+def _add_rates(
+    G: list[Number],
+    S: list[Number],
+    interval: GridInterval,
+    begin: Vector,
+    tight: Number,
+) -> None:
+    """Add the sums of -log(1 - x limit), the limits of rates along the interval."""
+    h_here = interval.h_here
+    limits = [tight * each for each in interval.cap]
     slacks = [
         1.0 - spline_at(begin, h_here, k / RATES)[0] * limit
         for k, limit in enumerate(limits)
@@ -292,7 +415,16 @@ def newton_interval(  # noqa: PLR0915
     S[3] = S[3] + h2 * moments[2]
     S[4] = S[4] + 0.5 * h2 * h_here * moments[3]
     S[5] = S[5] + 0.25 * h2 * h2 * moments[4]
-    # x0 = u b0 + v b1, y0 = 2 before (b1 - b0), c = (y1 - y0) / h
+
+
+def _in_controls(
+    G: Vector, S: Vector, interval: GridInterval, total: Number
+) -> IntervalSums:
+    """Return sums at the start of an interval as those of its three control points.
+
+    x0 = u b0 + v b1, y0 = 2 before (b1 - b0), c = (y1 - y0) / h.
+    """
+    h_before, h_here, h_after = interval.h_before, interval.h_here, interval.h_after
     before, after = 1.0 / (h_before + h_here), 1.0 / (h_here + h_after)
     over_h = 1.0 / h_here
     x_b = (h_here * before, h_before * before, 0.0)

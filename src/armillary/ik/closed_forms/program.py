@@ -12,6 +12,7 @@ and a miss is OUT_OF_REACH only if no branch is in doubt.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 from armillary.ik.closed_forms.branch import (
@@ -96,55 +97,59 @@ def best_program(problem: ArmProblem, *, compared: bool = False) -> Program:
         if `compared` UNWARRANTED more where a search from `near` may find what is
         nearer.
     """
-
-    def equations(
-        problem: ArmProblem,
-        matrix: Matrix,
-        allowed: Vector,
-        near: Vector,
-        arm_angle: Number = 0.0,
-    ) -> list[Number]:
-        target = Pose.from_matrix(matrix)
-        given, near = near, within_limits(problem, near)
-        rigid = is_rigid(target, matrix[3]) & (absolute(arm_angle) < math.inf)
-        branches = branches_of(problem, target, Allowed(*allowed), near, arm_angle)
-        best: list[Number] = []
-        doubt: Any = False
-        for b in branches:
-            doubt = doubt | b.in_doubt
-        for b in branches:
-            worth = _worth(b, near)
-            reason = _reason(b._replace(in_doubt=doubt, inside=True), rigid)
-            row = [worth, *b.q, b.distance, b.chord, reason]
-            if best:
-                better = worth < best[0]
-                row = [select(better, x, y) for x, y in zip(row, best, strict=True)]
-            best = row
-        steps, *q, distance, chord, reason = best
-        if not problem.has_arm_angle:  # others of infinitely many may be within limits
-            singular = sum((_singular(b) for b in branches), 0.0)
-            if not isinstance(singular, float):
-                unproven = (reason == LIMITS) & (singular > 0.0)
-                reason = select(unproven, NOT_FOUND, reason)
-        # Only the best branch is compared with limits to the last digit.
-        is_met = (reason == SOLVED) | (reason == SINGULAR)
-        inside: Any = True
-        for x, low, high in zip(q, *problem.limits, strict=True):
-            inside = inside & is_within(x, low, high, 0.0)
-        if problem.rows:
-            inside = inside & rows_hold(problem, q, 0.0)
-        if inside is not True:
-            reason = select(inside, reason, select(is_met, reason + OUTSIDE, reason))
-        if compared:  # a far step for a near target: a search may find what is nearer
-            least = minimum(steps / STEEP, NEARBY)
-            short = square_from(problem, target, near) < least
-            jumps = (steps > LEAST_STEP**2) & short
-            reason = select(jumps, reason + UNWARRANTED, reason)
-            for x in given:  # of NaN there is no nearest
-                reason = select(absolute(x) <= math.inf, reason, math.nan)
-        return [*(select(rigid, x, math.nan) for x in q), distance, chord, reason]
-
+    equations = partial(best_row, compared=compared)
     return _trace(equations, problem, ("answer",), True)
+
+
+def best_row(
+    problem: ArmProblem,
+    matrix: Matrix,
+    allowed: Vector,
+    near: Vector,
+    arm_angle: Number = 0.0,
+    *,
+    compared: bool = False,
+) -> list[Number]:
+    """Return the numbers of `best_program`, of its inputs; see there."""
+    target = Pose.from_matrix(matrix)
+    given, near = near, within_limits(problem, near)
+    rigid = is_rigid(target, matrix[3]) & (absolute(arm_angle) < math.inf)
+    branches = branches_of(problem, target, Allowed(*allowed), near, arm_angle)
+    best: list[Number] = []
+    doubt: Any = False
+    for b in branches:
+        doubt = doubt | b.in_doubt
+    for b in branches:
+        worth = _worth(b, near)
+        reason = _reason(b._replace(in_doubt=doubt, inside=True), rigid)
+        row = [worth, *b.q, b.distance, b.chord, reason]
+        if best:
+            better = worth < best[0]
+            row = [select(better, x, y) for x, y in zip(row, best, strict=True)]
+        best = row
+    steps, *q, distance, chord, reason = best
+    if not problem.has_arm_angle:  # others of infinitely many may be within limits
+        singular = sum((_singular(b) for b in branches), 0.0)
+        if not isinstance(singular, float):
+            unproven = (reason == LIMITS) & (singular > 0.0)
+            reason = select(unproven, NOT_FOUND, reason)
+    # Only the best branch is compared with limits to the last digit.
+    is_met = (reason == SOLVED) | (reason == SINGULAR)
+    inside: Any = True
+    for x, low, high in zip(q, *problem.limits, strict=True):
+        inside = inside & is_within(x, low, high, 0.0)
+    if problem.rows:
+        inside = inside & rows_hold(problem, q, 0.0)
+    if inside is not True:
+        reason = select(inside, reason, select(is_met, reason + OUTSIDE, reason))
+    if compared:  # a far step for a near target: a search may find what is nearer
+        least = minimum(steps / STEEP, NEARBY)
+        short = square_from(problem, target, near) < least
+        jumps = (steps > LEAST_STEP**2) & short
+        reason = select(jumps, reason + UNWARRANTED, reason)
+        for x in given:  # of NaN there is no nearest
+            reason = select(absolute(x) <= math.inf, reason, math.nan)
+    return [*(select(rigid, x, math.nan) for x in q), distance, chord, reason]
 
 
 def inner_program(problem: ArmProblem) -> Program:

@@ -12,6 +12,8 @@ as many solutions as that in either order has all of them. Other targets go on:
 3. The angles of all roots, real or not, and many next to those that may be.
 4. Newton's method from next to each solution, along both directions in which the arm
    moves least.
+5. Where roots are inexact: Newton's method from anywhere, as far as it leads to
+   solutions that stand alone.
 
 A target that has fewer after that is unsure: it may have others. Where the roots of
 both orders are rounding alone, solutions may form curves.
@@ -111,6 +113,13 @@ FIRST_AT_ONCE = 512
 AT_ONCE = 20_000
 """Starts of Newton's method next to solutions that are tried in one call."""
 
+ANYWHERE, HOPEFUL, HOPEFUL_ROUNDS = 128, 0.3, 4
+"""Starts anywhere; after two rounds of Newton's method from there those whose error is
+less go on, for as many more."""
+
+ANYWHERE_FROM = 1e-5
+"""Error of roots in the better order from which on Newton's method starts there."""
+
 SHIFTS = 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 4e-2
 ONE, TWO, AGAIN = range(len(SEARCHES))
 """Near a root: search for one solution, for two, for two and from there again."""
@@ -148,7 +157,6 @@ class SixAxesSolver:
         self.arm = arm
         links = arm.scaled
         self._links = links
-        self._polish = polish_kernel(links[:, :3], arm.slides, len(arm.slides))
         q, poses = _samples(links, arm.slides)
         self._orders = [Order(arm, poses, hides_five=five) for five in (True, False)]
         first = [self._first(order, poses, None) for order in self._orders]
@@ -231,6 +239,11 @@ class SixAxesSolver:
             parts.append(FoundSolutions(rows, q, keys, regular, len(inner)))
         found = distinct(parts).ordered()
         return Solutions(found.rows, found.angles, unsure, infinite)
+
+    @cached_property
+    def _polish(self) -> Kernel:
+        """Return Newton's method, of which the first search has its own."""
+        return polish_kernel(self._links[:, :3], self.arm.slides, len(self.arm.slides))
 
     @cached_property
     def _stilled(self) -> Kernel | None:
@@ -333,6 +346,11 @@ class SixAxesSolver:
                 goes_on = found.counts > counts
             # what finds nothing more, and leaves no odd number, would find no more
             unsure &= goes_on | (found.counts % 2 == 1)
+        inexact = ~(root_error[:, 0] < ANYWHERE_FROM)
+        some = np.flatnonzero(inexact & self._is_unsure(found, real))
+        if some.size:
+            more = self._fifth(np.ascontiguousarray(inner[some]), threads)
+            found = self._joined(found, some, [found.of(some), more])
         infinite = ~(root_error[:, 0] < ROUNDING) | hidden
         infinite |= (found.counts == 0) & ~(root_error[:, 0] < ROUNDING_IF_EMPTY)
         unsure = self._is_unsure(found, real)
@@ -559,6 +577,35 @@ class SixAxesSolver:
             )
             parts.append(found.thinned())
         return [distinct([each]) for each in parts]
+
+    def _fifth(self, inner: Array, threads: int | None) -> FoundSolutions:
+        """Return what is found from anywhere, of solutions that stand alone."""
+        starts, parts = self._anywhere, list[FoundSolutions]()
+        together = AT_ONCE // len(starts)
+        for k in range(0, len(inner), together):
+            count = len(inner[k : k + together])
+            rows = k + np.repeat(np.arange(count), len(starts))
+            targets, q = inner[rows], np.tile(starts, (count, 1))
+            for _ in range(2):
+                q, error, *_ = called(self._polish, threads, targets, q)
+            near = np.flatnonzero(error < HOPEFUL)
+            rows, targets, q = rows[near], targets[near], q[near]
+            for _ in range(HOPEFUL_ROUNDS - 1):
+                q, *_ = called(self._polish, threads, targets, q)
+            q, error, keys, regular = called(self._polish, threads, targets, q)
+            good = (error < ERROR) & (regular > 0.0)
+            found = FoundSolutions(
+                rows[good], q[good], keys[good], regular[good], len(inner)
+            )
+            parts.append(found.thinned())
+        return distinct([FoundSolutions.joined(parts)])
+
+    @cached_property
+    def _anywhere(self) -> Array:
+        """Return joint positions in which Newton's method starts for any target."""
+        most = np.where(self.arm.slides, LENGTHS, np.pi)
+        shape = ANYWHERE, len(self.arm.slides)
+        return np.random.default_rng(7).uniform(-1.0, 1.0, shape) * most
 
     def _searched(
         self,

@@ -280,6 +280,7 @@ def _apart(slots: int) -> CompiledPipeline:
     )
 
 
+@cache
 def newton_program() -> Program:
     """Return a step of Newton's method on the chain X = R(q_1) K_1 ... R(q_6)."""
 
@@ -291,6 +292,7 @@ def newton_program() -> Program:
     )
 
 
+@cache
 def newton_of_mixed() -> Program:
     """Return a step where some joints slide and the last may stay at zero."""
     return loose(
