@@ -12,6 +12,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from armillary.collision.distance.columns import PairColumns
+from armillary.collision.distance.curved import curved_stages, is_curved
 from armillary.collision.distance.depth import are_apart, depth_stages
 from armillary.collision.distance.gjk import gjk_stages, sharp_stages
 from armillary.collision.distance.separation import choose, direction
@@ -72,7 +73,10 @@ def convex_stages(
     is_exact = has_distance and not is_limited
     first = stage(_first, writes=columns.first)
     enough = () if is_exact else (_enough(columns, is_limited=is_limited),)
-    search = *enough, *gjk_stages(columns, is_full=is_full, is_exact=is_exact)
+    search = gjk_stages(columns, is_full=is_full, is_exact=is_exact)
+    if is_curved(columns):
+        search = curved_stages(columns, *search, is_full=is_full, is_exact=is_exact)
+    search = *enough, *search
     if not has_depth:
         proven = partial(_proven, has_distance=is_exact)
         return first, *search, stage(proven, writes=columns.value)
@@ -197,6 +201,7 @@ def _apart(
     proof: Vector,
     extent: Number,
     inside: Number,
+    open: Number,  # noqa: A002
     value: Number = math.inf,
     *,
     has_second_look: bool = False,
@@ -224,7 +229,9 @@ def _apart(
     is_apart = are_apart(lower, extent)
     meets = select(is_apart, 0.0, select(is_doubtful, 1.0, inside))
     if has_second_look:
-        meets = select(is_apart & (distance <= rounding), 1.0, meets)
+        # Where steps of Newton's method ended, `open` is below 0, and v is right.
+        is_next = is_apart & (distance <= rounding) & (open >= 0.0)
+        meets = select(is_next, 1.0, meets)
     return Apart(distance, gap, normal, meets)
 
 
@@ -234,13 +241,14 @@ def _apart_or_bound(
     proof: Vector,
     extent: Number,
     inside: Number,
+    open: Number,  # noqa: A002
     enough: Number,
     value: Number = math.inf,
     *,
     has_second_look: bool = False,
 ) -> Apart:
     """Return the same, but a bound where that is enough."""
-    known = v, lower, proof, extent, inside, value
+    known = v, lower, proof, extent, inside, open, value
     apart = _apart(*known, has_second_look=has_second_look)
     is_enough = lower > enough
     value = select(is_enough, lower, apart.value)
