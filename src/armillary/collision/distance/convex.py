@@ -12,10 +12,10 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from armillary.collision.distance.columns import PairColumns
-from armillary.collision.distance.curved import curved_stages, is_curved
-from armillary.collision.distance.depth import are_apart, depth_stages
+from armillary.collision.distance.curved import are_curved, curved_stages
+from armillary.collision.distance.depth import depth_stages
 from armillary.collision.distance.gjk import gjk_stages, sharp_stages
-from armillary.collision.distance.separation import choose, direction
+from armillary.collision.distance.separation import are_apart, choose, direction
 from armillary.collision.distance.sizes import with_numbers
 from armillary.kernel.columns import when
 from armillary.kernel.stages import Stage
@@ -74,7 +74,7 @@ def convex_stages(
     first = stage(_first, writes=columns.first)
     enough = () if is_exact else (_enough(columns, is_limited=is_limited),)
     search = gjk_stages(columns, is_full=is_full, is_exact=is_exact)
-    if is_curved(columns):
+    if are_curved(*columns.shapes):
         search = curved_stages(columns, *search, is_full=is_full, is_exact=is_exact)
     search = *enough, *search
     if not has_depth:
@@ -201,7 +201,7 @@ def _apart(
     proof: Vector,
     extent: Number,
     inside: Number,
-    open: Number,  # noqa: A002
+    open: Number,
     value: Number = math.inf,
     *,
     has_second_look: bool = False,
@@ -241,7 +241,7 @@ def _apart_or_bound(
     proof: Vector,
     extent: Number,
     inside: Number,
-    open: Number,  # noqa: A002
+    open: Number,
     enough: Number,
     value: Number = math.inf,
     *,

@@ -18,8 +18,8 @@ moves by a step e across it, in a plane:
 - where p is inside of its segment s, the normal is across that: s . (d + e) = 0;
 - the same of q. Two segments determine e;
 - else q - p becomes parallel to d + e: with the second derivatives H of the support of
-  A - B, which is the sum of both bodies' k t t' for tangents t and radii of curvature k,
-  and v = p - q it is (H + |v|) e = -v, in the plane or in what a segment leaves of it.
+  A - B, the sum of both bodies' k t t' for tangents t and radii of curvature k, and
+  v = p - q it is (H + |v|) e = -v, in the plane or in what a segment leaves of it.
 
 This is Newton's method where a body is smooth, and exact where it is flat: 3 to 5 steps
 take d to rounding, also where bodies nearly touch and v has no digits left. Contacts
@@ -35,10 +35,12 @@ from typing import Any, Final, NamedTuple
 
 from armillary.collision.distance.columns import PairColumns
 from armillary.collision.distance.creases import AXES, ROUND
-from armillary.collision.distance.separation import choose, clamp, direction
+from armillary.collision.distance.separation import are_apart, choose, clamp, direction
 from armillary.collision.distance.sizes import with_numbers
 from armillary.kernel.columns import repeat, when
 from armillary.kernel.stages import Stage
+from armillary.model.cloud import Cloud
+from armillary.model.primitive import Primitive
 from armillary.model.shapes import (
     Box,
     Capsule,
@@ -67,10 +69,13 @@ from armillary.spatial.vector import (
 )
 from armillary.trace.functions import absolute, by_precision, maximum, select, sqrt
 
-__all__ = ["curved_stages", "is_curved"]
+__all__ = ["are_curved", "curved_stages", "proven_stages"]
 
 LIMIT: Final = 6
 """Most steps; bodies that are apart take 3 to 5."""
+
+HOPEFUL: Final = 2.5
+"""After as many steps bodies that no plane is between are taken to overlap."""
 
 LONGEST: Final = 1.0
 """Longest step, as a tangent."""
@@ -133,6 +138,7 @@ class Known(NamedTuple):
     proof: Vector
     extent: Number
     open: Number
+    moving: Number
     inside: Number
 
 
@@ -145,6 +151,7 @@ class Moved(NamedTuple):
     proof: Vector
     extent: Number
     open: Number
+    moving: Number
 
 
 class MovedWithPoint(NamedTuple):
@@ -169,9 +176,9 @@ class BegunWithPoint(NamedTuple):
     on_a: Vector
 
 
-def is_curved(columns: PairColumns) -> bool:
+def are_curved(a: Primitive | Cloud, b: Primitive | Cloud) -> bool:
     """Return whether the curvature of both shapes is known."""
-    return all(type(shape) in AXES for shape in columns.shapes)
+    return type(a) in AXES and type(b) in AXES
 
 
 def curved_stages(
@@ -185,16 +192,28 @@ def curved_stages(
     Other arguments are those of `gjk_stages`.
     """
     pair, stage = _Pair(columns), columns.stage
-    numbers: dict[str, Any] = {**columns.numbers}
+    numbers: Any = columns.numbers
     more = {**numbers, "enough": None} if is_exact else numbers
     begun = stage(pair.begun_with_point if is_full else pair.begun, **more)
     moved = stage(pair.moved_with_point if is_full else pair.moved, **more)
-    steps = (repeat(columns.open, moved, limit=LIMIT),)
+    steps = (repeat(columns.moving, moved, limit=LIMIT),)
     if is_full:
         steps = *steps, stage(pair.points, writes=columns.on_a, **numbers)
     first = stage(_first, writes=columns.first)
     resumed = stage(_resumed)
     return begun, *steps, when(columns.open, first, *search, resumed, *steps)
+
+
+def proven_stages(columns: PairColumns) -> tuple[Stage, ...]:
+    """Return stages to the distance of cores that steps prove, and 0 elsewhere."""
+    pair, stage = _Pair(columns), columns.stage
+    more: dict[str, Any] = {**columns.numbers, "enough": None}
+    steps = repeat(columns.moving, stage(pair.moved, **more), limit=LIMIT)
+    return stage(pair.begun, **more), steps, stage(_proven, writes=columns.value)
+
+
+def _proven(v: Vector, lower: Number, extent: Number, open: Number) -> Number:
+    return select((open < 0.0) & are_apart(lower, extent), norm(three(v)), 0.0)
 
 
 def _first(proof: Vector) -> Vector:
@@ -206,10 +225,12 @@ class Resumed(NamedTuple):
 
     along: Vector
     open: Number
+    moving: Number
 
 
 def _resumed(proof: Vector, inside: Number) -> Resumed:
-    return Resumed(negate(direction(three(proof), 0.0, ANY)), 1.0 - inside)
+    along = negate(direction(three(proof), 0.0, ANY))
+    return Resumed(along, 1.0, 1.0 - inside)
 
 
 class _Pair:
@@ -262,6 +283,7 @@ class _Pair:
             proof=negate(proof),
             extent=extent,
             open=select(is_proven, SEEN, 1.0),
+            moving=select(is_proven, 0.0, 1.0),
             inside=0.0,
         )
         return BegunWithPoint(known, [[math.nan] * 3] * 3, on_a)
@@ -274,11 +296,12 @@ class _Pair:
         lower: Number,
         proof: Vector,
         extent: Number,
+        moving: Number,
         enough: Number = math.inf,
         a: Vector = (),
         b: Vector = (),
     ) -> Moved:
-        known = X, along, v, lower, proof, extent, NOTHING, enough, a, b
+        known = X, along, v, lower, proof, extent, moving, NOTHING, enough, a, b
         return self.moved_with_point(*known).moved
 
     def moved_with_point(
@@ -289,6 +312,7 @@ class _Pair:
         lower: Number,
         proof: Vector,
         extent: Number,
+        moving: Number,
         on_a: Vector,
         enough: Number = math.inf,
         a: Vector = (),
@@ -305,18 +329,27 @@ class _Pair:
         extent = maximum(extent, norm(p) + norm(q))
         gap = dot(subtract(of_b.farthest(negate(d)), of_a.farthest(d)), d)
         is_better = gap > lower
-        lower, proof = select(is_better, gap, lower), choose(is_better, negate(d), proof)
+        lower, proof = (
+            select(is_better, gap, lower),
+            choose(is_better, negate(d), proof),
+        )
 
         # It ends where both are equal and d will not move any more.
         step, size = _step((of_a, s), (of_b, t), d)
         following = add(d, step)
-        following = choose(size >= 0.0, scale(1.0 / norm(following), following), d)
+        reach = norm(following)  # at least 1, or NaN
+        following = choose(reach > 0.5, scale(1.0 / reach, following), d)
         small = by_precision(length, double=5e-12, single=1e-5)
         rounding = by_precision(length, double=4e-16, single=2e-7) * extent
         is_proven = length - gap <= small * length + rounding
-        is_proven &= (gap > 0.0) & (size <= by_precision(size, double=1e-7, single=1e-3))
+        is_proven &= (gap > 0.0) & (
+            size <= by_precision(size, double=1e-7, single=1e-3)
+        )
         noise = by_precision(length, double=1e-14, single=1e-6) * extent
         is_proven |= lower > enough + noise
+        # Bodies that overlap by more than a little have no such plane.
+        shallow = by_precision(extent, double=-1e-4, single=-1e-3) * extent
+        is_hopeless = (moving > HOPEFUL) & (lower < shallow)
         moved = Moved(
             along=following,
             v=choose(is_proven, scale(0.0 - length, following), three(v)),
@@ -324,6 +357,7 @@ class _Pair:
             proof=proof,
             extent=extent,
             open=select(is_proven, MOVED, 1.0),
+            moving=select(is_proven | is_hopeless, 0.0, moving + 1.0),
         )
         return MovedWithPoint(moved, choose(is_proven, p, three(on_a)))
 
@@ -333,7 +367,7 @@ class _Pair:
         along: Vector,
         v: Vector,
         extent: Number,
-        open: Number,  # noqa: A002
+        open: Number,
         on_a: Vector,
         a: Vector = (),
         b: Vector = (),
@@ -559,8 +593,8 @@ def _step(
     factor = 1.0 / (h11 * h22 - h12 * h12)
     e = factor * (h12 * g2 - h22 * g1), factor * (h12 * g1 - h11 * g2)
 
-    # With p inside of its segment e is across that: r + u m, where r = -(a . d) a / |a|^2
-    # turns d across a, and m is across a in the plane.
+    # With p inside of its segment a, e is across that: r + u m, where m is across a in
+    # the plane, and r = -(a . d) a / |a|^2 turns d across a.
     is_inside: Any = True
     lines: list[tuple[Number, Number, Number]] = []
     for segment, part in (b, a):
