@@ -195,16 +195,19 @@ class Apart(NamedTuple):
     meets: Number
 
 
+class Searched(NamedTuple):
+    """What the searches for the distance leave; see the columns of these names."""
+
+    v: Vector
+    lower: Number
+    proof: Vector
+    extent: Number
+    inside: Number
+    open: Number
+
+
 def _apart(
-    v: Vector,
-    lower: Number,
-    proof: Vector,
-    extent: Number,
-    inside: Number,
-    open: Number,
-    value: Number = math.inf,
-    *,
-    has_second_look: bool = False,
+    found: Searched, value: Number = math.inf, *, has_second_look: bool = False
 ) -> Apart:
     """Return |v|, what of it is not proven, and where; and whether bodies meet.
 
@@ -214,44 +217,38 @@ def _apart(
     # `inside` is a proof of overlap. Without it bodies are looked at again where |v| is
     # only rounding, or where nothing is proven, as after the last iteration. NaN of v
     # makes neither true: the value is NaN.
-    v = three(v)
+    v, lower, extent = three(found.v), found.lower, found.extent
     length = norm(v)
     distance = select(value < math.inf, value, length)
     gap = maximum(distance - maximum(lower, 0.0), 0.0)
     # Of bodies that nearly touch rounding may leave v aside, but not the best plane.
     is_aside = (lower > 0.0) & (length - lower > 1e-6 * length)
-    towards = choose(is_aside, three(proof), v)
+    towards = choose(is_aside, three(found.proof), v)
     normal = direction(negate(towards), 0.0, (0.0, 0.0, 1.0))
     rounding = by_precision(distance, double=1e-9, single=1e-5) * extent
     is_unproven = (distance >= 0.0) & (lower <= 0.0)
     is_doubtful = (distance <= rounding) | is_unproven
     # The value of what is proven to be apart is |v| whatever is asked for.
     is_apart = are_apart(lower, extent)
-    meets = select(is_apart, 0.0, select(is_doubtful, 1.0, inside))
+    meets = select(is_apart, 0.0, select(is_doubtful, 1.0, found.inside))
     if has_second_look:
         # Where steps of Newton's method ended, `open` is below 0, and v is right.
-        is_next = is_apart & (distance <= rounding) & (open >= 0.0)
+        is_next = is_apart & (distance <= rounding) & (found.open >= 0.0)
         meets = select(is_next, 1.0, meets)
     return Apart(distance, gap, normal, meets)
 
 
 def _apart_or_bound(
-    v: Vector,
-    lower: Number,
-    proof: Vector,
-    extent: Number,
-    inside: Number,
-    open: Number,
+    found: Searched,
     enough: Number,
     value: Number = math.inf,
     *,
     has_second_look: bool = False,
 ) -> Apart:
     """Return the same, but a bound where that is enough."""
-    known = v, lower, proof, extent, inside, open, value
-    apart = _apart(*known, has_second_look=has_second_look)
-    is_enough = lower > enough
-    value = select(is_enough, lower, apart.value)
+    apart = _apart(found, value, has_second_look=has_second_look)
+    is_enough = found.lower > enough
+    value = select(is_enough, found.lower, apart.value)
     return apart._replace(value=value, meets=select(is_enough, 0.0, apart.meets))
 
 

@@ -193,7 +193,7 @@ def curved_stages(
     """
     pair, stage = _Pair(columns), columns.stage
     numbers: Any = columns.numbers
-    more = {**numbers, "enough": None} if is_exact else numbers
+    more: Any = {**numbers, "enough": None} if is_exact else numbers
     begun = stage(pair.begun_with_point if is_full else pair.begun, **more)
     moved = stage(pair.moved_with_point if is_full else pair.moved, **more)
     steps = (repeat(columns.moving, moved, limit=LIMIT),)
@@ -291,42 +291,31 @@ class _Pair:
     def moved(
         self,
         X: Matrix,
-        along: Vector,
-        v: Vector,
-        lower: Number,
-        proof: Vector,
-        extent: Number,
-        moving: Number,
+        before: Moved,
         enough: Number = math.inf,
         a: Vector = (),
         b: Vector = (),
     ) -> Moved:
-        known = X, along, v, lower, proof, extent, moving, NOTHING, enough, a, b
-        return self.moved_with_point(*known).moved
+        return self.moved_with_point(X, before, NOTHING, enough, a, b).moved
 
     def moved_with_point(
         self,
         X: Matrix,
-        along: Vector,
-        v: Vector,
-        lower: Number,
-        proof: Vector,
-        extent: Number,
-        moving: Number,
+        before: Moved,
         on_a: Vector,
         enough: Number = math.inf,
         a: Vector = (),
         b: Vector = (),
     ) -> MovedWithPoint:
         """Return what is known after a step; `v` and `on_a` stay until it is proven."""
-        d = three(along)
+        d, lower, proof = three(before.along), before.lower, before.proof
         of_a, of_b = self._segments(X, d, a, b)
 
         # What is proven by d and by the nearest points of both segments.
         s, t = _nearest(of_a, of_b)
         p, q = of_a.at(s), of_b.at(t)
         length = norm(subtract(p, q))
-        extent = maximum(extent, norm(p) + norm(q))
+        extent = maximum(before.extent, norm(p) + norm(q))
         gap = dot(subtract(of_b.farthest(negate(d)), of_a.farthest(d)), d)
         is_better = gap > lower
         lower, proof = (
@@ -349,15 +338,15 @@ class _Pair:
         is_proven |= lower > enough + noise
         # Bodies that overlap by more than a little have no such plane.
         shallow = by_precision(extent, double=-1e-4, single=-1e-3) * extent
-        is_hopeless = (moving > HOPEFUL) & (lower < shallow)
+        is_hopeless = (before.moving > HOPEFUL) & (lower < shallow)
         moved = Moved(
             along=following,
-            v=choose(is_proven, scale(0.0 - length, following), three(v)),
+            v=choose(is_proven, scale(0.0 - length, following), three(before.v)),
             lower=lower,
             proof=proof,
             extent=extent,
             open=select(is_proven, MOVED, 1.0),
-            moving=select(is_proven | is_hopeless, 0.0, moving + 1.0),
+            moving=select(is_proven | is_hopeless, 0.0, before.moving + 1.0),
         )
         return MovedWithPoint(moved, choose(is_proven, p, three(on_a)))
 
