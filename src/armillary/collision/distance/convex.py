@@ -71,27 +71,28 @@ def convex_stages(
     """
     stage = columns.stage
     is_exact = has_distance and not is_limited
-    first = stage(_first, writes=columns.first)
     enough = () if is_exact else (_enough(columns, is_limited=is_limited),)
     search = gjk_stages(columns, is_full=is_full, is_exact=is_exact)
     if are_curved(*columns.shapes):
         search = curved_stages(columns, *search, is_full=is_full, is_exact=is_exact)
+    else:
+        search = stage(_first, writes=columns.first), *search
     search = *enough, *search
     if not has_depth:
         proven = partial(_proven, has_distance=is_exact)
-        return first, *search, stage(proven, writes=columns.value)
+        return *search, stage(proven, writes=columns.value)
     # The depth, then points: B is moved out by the depth, and the search repeated,
     # whose nearest points are where bodies touch then; the point of B follows from that
     # of A.
     apart = _apart_stages(columns, is_full=is_full, is_exact=is_exact)
     overlap = depth_stages(columns)
     if not is_full:
-        return first, *search, *apart, when(columns.meets, *overlap)
+        return *search, *apart, when(columns.meets, *overlap)
     exact = gjk_stages(columns, is_full=True)
     moved_out = partial(_moved_out, farther=0.1 if _are_polyhedra(columns) else 0.0)
     again = stage(moved_out, writes=(columns.X, columns.first)), *exact
     on_b = stage(_on_b, writes=columns.on_b)
-    return first, *search, *apart, when(columns.meets, *overlap, *again), on_b
+    return *search, *apart, when(columns.meets, *overlap, *again), on_b
 
 
 def _apart_stages(
