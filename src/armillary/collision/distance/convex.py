@@ -196,7 +196,7 @@ class Apart(NamedTuple):
     meets: Number
 
 
-class Searched(NamedTuple):
+class SearchedDistance(NamedTuple):
     """What the searches for the distance leave; see the columns of these names."""
 
     v: Vector
@@ -208,7 +208,7 @@ class Searched(NamedTuple):
 
 
 def _apart(
-    found: Searched, value: Number = math.inf, *, has_second_look: bool = False
+    found: SearchedDistance, value: Number = math.inf, *, has_second_look: bool = False
 ) -> Apart:
     """Return |v|, what of it is not proven, and where; and whether bodies meet.
 
@@ -240,7 +240,7 @@ def _apart(
 
 
 def _apart_or_bound(
-    found: Searched,
+    found: SearchedDistance,
     enough: Number,
     value: Number = math.inf,
     *,

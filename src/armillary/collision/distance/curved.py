@@ -126,7 +126,7 @@ class Segment(NamedTuple):
         return self.along is not NOTHING
 
 
-class Known(NamedTuple):
+class StepsKnown(NamedTuple):
     """What is known of bodies before the first step; see the columns of these names.
 
     `open` is below 0 where the distance is proven, else 1: `gjk.py` begins with that.
@@ -161,17 +161,17 @@ class MovedWithPoint(NamedTuple):
     on_a: Vector
 
 
-class Begun(NamedTuple):
+class StepsBegun(NamedTuple):
     """What is known before the first step; there is no simplex."""
 
-    known: Known
+    known: StepsKnown
     simplex: Matrix
 
 
-class BegunWithPoint(NamedTuple):
+class StepsBegunWithPoint(NamedTuple):
     """The same, and the nearest point of A."""
 
-    known: Known
+    known: StepsKnown
     simplex: Matrix
     on_a: Vector
 
@@ -184,7 +184,7 @@ def are_curved(a: Primitive | Cloud, b: Primitive | Cloud) -> bool:
 def curved_stages(
     columns: PairColumns, *search: Stage, is_full: bool, is_exact: bool
 ) -> tuple[Stage, ...]:
-    """Return stages from the pose X of B in A to the columns of `Known`.
+    """Return stages from the pose X of B in A to the columns of `StepsKnown`.
 
     search: What follows where steps do not prove the distance, from `first` to the same
         columns. Steps go on from there.
@@ -241,13 +241,13 @@ class _Pair:
 
     def begun(
         self, X: Matrix, enough: Number = math.inf, a: Vector = (), b: Vector = ()
-    ) -> Begun:
+    ) -> StepsBegun:
         known, simplex, _ = self.begun_with_point(X, enough, a, b)
-        return Begun(known, simplex)
+        return StepsBegun(known, simplex)
 
     def begun_with_point(
         self, X: Matrix, enough: Number = math.inf, a: Vector = (), b: Vector = ()
-    ) -> BegunWithPoint:
+    ) -> StepsBegunWithPoint:
         """Return what planes along faces prove, and the first direction."""
         shape_a, shape_b = self._numbered(a, b)
         pose = Pose.from_matrix(X)
@@ -276,7 +276,7 @@ class _Pair:
         extent = norm(centre) + norm(on_a)
         noise = by_precision(extent, double=1e-14, single=1e-6) * extent
         is_proven |= lower > enough + noise
-        known = Known(
+        known = StepsKnown(
             along=choose(is_proven, proof, towards),
             v=scale(-1.0 * select(is_proven, lower, 1.0), proof),
             lower=lower,
@@ -286,7 +286,7 @@ class _Pair:
             moving=select(is_proven, 0.0, 1.0),
             inside=0.0,
         )
-        return BegunWithPoint(known, [[math.nan] * 3] * 3, on_a)
+        return StepsBegunWithPoint(known, [[math.nan] * 3] * 3, on_a)
 
     def moved(
         self,
