@@ -21,6 +21,7 @@ from armillary.model.shapes import (
     Cone,
     ConvexPolyhedron,
     Cylinder,
+    Ellipsoid,
     Sphere,
 )
 from armillary.shapes import distance_kernel
@@ -45,6 +46,7 @@ def figures() -> Iterator[Figure]:
     tubes = tube, Cylinder(radius=0.2, length=0.6)
     cone = Cone(bottom=0.2, length=0.5)
     balls = ball, Sphere(radius=0.15)
+    egg = Ellipsoid(radii=(0.1, 0.2, 0.3))
     pairs: list[tuple[Primitive, Primitive, float, float]] = [
         (*balls, 100.0, 5.0),
         (ball, rod, 100.0, 5.0),
@@ -56,6 +58,9 @@ def figures() -> Iterator[Figure]:
         (cone, box, 3.0, 1.5),
         (*tubes, 1.0, 0.5),
         (cone, tube, 1.0, 0.5),
+        (rod, tube, 3.0, 1.5),
+        (egg, egg, 3.0, 1.5),
+        (egg, box, 3.0, 1.5),
     ]
     for a, b, python, native in pairs:
         yield from pair_figures(a, b, python, native)
@@ -193,6 +198,8 @@ def peer_shape(shape: Primitive) -> Any:
             return coal.Cylinder(shape.radius, shape.length)
         case Cone(top=0.0):
             return coal.Cone(shape.bottom, shape.length)
+        case Ellipsoid():
+            return coal.Ellipsoid(*shape.radii)
         case ConvexPolyhedron():
             points = coal.StdVec_Vec3s()
             points.extend(np.array(shape.vertices))

@@ -29,6 +29,7 @@ from armillary.model.shapes import (
     Cone,
     ConvexPolyhedron,
     Cylinder,
+    Ellipsoid,
     Sphere,
 )
 
@@ -39,6 +40,7 @@ KINDS = (
     Box,
     Cylinder,
     Cone,
+    Ellipsoid,
     ConvexPolyhedron,
 )  # as coal_loop.cpp has them
 AXES = ("RX", "RY", "RZ", "PX", "PY", "PZ")  # as pinocchio_loop.cpp has them
@@ -245,6 +247,8 @@ def _numbers(shape: Primitive) -> np.ndarray:
             numbers = shape.size
         case Cone(top=0.0):
             numbers = [shape.bottom, shape.length]
+        case Ellipsoid():
+            numbers = shape.radii
         case ConvexPolyhedron():
             numbers = shape.vertices
         case _:

@@ -22,6 +22,8 @@ static Shape made(int kind, const double *numbers, int count) {
     return Shape(new coal::Cylinder(numbers[0], numbers[1]));
   case 4:
     return Shape(new coal::Cone(numbers[0], numbers[1]));
+  case 5:
+    return Shape(new coal::Ellipsoid(numbers[0], numbers[1], numbers[2]));
   default:
     auto points = std::make_shared<std::vector<coal::Vec3s>>();
     for (int k = 0; k < count; k += 3)

@@ -101,6 +101,7 @@ class PairColumns(Columns):
     proof = Column("direction across the plane that proves it", 3, unit="m")
     extent = Column("size of the numbers that v is a difference of", unit="m")
     open = Column("above 0 while the search goes on, 1 before the first step")
+    moving = Column("above 0 while steps of Newton's method go on, plus their number")
     inside = Column("1 where simplex and last point have the origin inside")
     simplex_a = Column("points of A that the simplex comes from", 3, 3, unit="m")
     enough = Column("distance beyond which a search may end", unit="m")

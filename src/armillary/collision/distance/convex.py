@@ -12,9 +12,10 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from armillary.collision.distance.columns import PairColumns
-from armillary.collision.distance.depth import are_apart, depth_stages
+from armillary.collision.distance.curved import are_curved, curved_stages
+from armillary.collision.distance.depth import depth_stages
 from armillary.collision.distance.gjk import gjk_stages, sharp_stages
-from armillary.collision.distance.separation import choose, direction
+from armillary.collision.distance.separation import are_apart, choose, direction
 from armillary.collision.distance.sizes import with_numbers
 from armillary.kernel.columns import when
 from armillary.kernel.stages import Stage
@@ -70,24 +71,28 @@ def convex_stages(
     """
     stage = columns.stage
     is_exact = has_distance and not is_limited
-    first = stage(_first, writes=columns.first)
     enough = () if is_exact else (_enough(columns, is_limited=is_limited),)
-    search = *enough, *gjk_stages(columns, is_full=is_full, is_exact=is_exact)
+    search = gjk_stages(columns, is_full=is_full, is_exact=is_exact)
+    if are_curved(*columns.shapes):
+        search = curved_stages(columns, *search, is_full=is_full, is_exact=is_exact)
+    else:
+        search = stage(_first, writes=columns.first), *search
+    search = *enough, *search
     if not has_depth:
         proven = partial(_proven, has_distance=is_exact)
-        return first, *search, stage(proven, writes=columns.value)
+        return *search, stage(proven, writes=columns.value)
     # The depth, then points: B is moved out by the depth, and the search repeated,
     # whose nearest points are where bodies touch then; the point of B follows from that
     # of A.
     apart = _apart_stages(columns, is_full=is_full, is_exact=is_exact)
     overlap = depth_stages(columns)
     if not is_full:
-        return first, *search, *apart, when(columns.meets, *overlap)
+        return *search, *apart, when(columns.meets, *overlap)
     exact = gjk_stages(columns, is_full=True)
     moved_out = partial(_moved_out, farther=0.1 if _are_polyhedra(columns) else 0.0)
     again = stage(moved_out, writes=(columns.X, columns.first)), *exact
     on_b = stage(_on_b, writes=columns.on_b)
-    return first, *search, *apart, when(columns.meets, *overlap, *again), on_b
+    return *search, *apart, when(columns.meets, *overlap, *again), on_b
 
 
 def _apart_stages(
@@ -191,15 +196,19 @@ class Apart(NamedTuple):
     meets: Number
 
 
+class SearchedDistance(NamedTuple):
+    """What the searches for the distance leave; see the columns of these names."""
+
+    v: Vector
+    lower: Number
+    proof: Vector
+    extent: Number
+    inside: Number
+    open: Number
+
+
 def _apart(
-    v: Vector,
-    lower: Number,
-    proof: Vector,
-    extent: Number,
-    inside: Number,
-    value: Number = math.inf,
-    *,
-    has_second_look: bool = False,
+    found: SearchedDistance, value: Number = math.inf, *, has_second_look: bool = False
 ) -> Apart:
     """Return |v|, what of it is not proven, and where; and whether bodies meet.
 
@@ -209,41 +218,38 @@ def _apart(
     # `inside` is a proof of overlap. Without it bodies are looked at again where |v| is
     # only rounding, or where nothing is proven, as after the last iteration. NaN of v
     # makes neither true: the value is NaN.
-    v = three(v)
+    v, lower, extent = three(found.v), found.lower, found.extent
     length = norm(v)
     distance = select(value < math.inf, value, length)
     gap = maximum(distance - maximum(lower, 0.0), 0.0)
     # Of bodies that nearly touch rounding may leave v aside, but not the best plane.
     is_aside = (lower > 0.0) & (length - lower > 1e-6 * length)
-    towards = choose(is_aside, three(proof), v)
+    towards = choose(is_aside, three(found.proof), v)
     normal = direction(negate(towards), 0.0, (0.0, 0.0, 1.0))
     rounding = by_precision(distance, double=1e-9, single=1e-5) * extent
     is_unproven = (distance >= 0.0) & (lower <= 0.0)
     is_doubtful = (distance <= rounding) | is_unproven
     # The value of what is proven to be apart is |v| whatever is asked for.
     is_apart = are_apart(lower, extent)
-    meets = select(is_apart, 0.0, select(is_doubtful, 1.0, inside))
+    meets = select(is_apart, 0.0, select(is_doubtful, 1.0, found.inside))
     if has_second_look:
-        meets = select(is_apart & (distance <= rounding), 1.0, meets)
+        # Where steps of Newton's method ended, `open` is below 0, and v is right.
+        is_next = is_apart & (distance <= rounding) & (found.open >= 0.0)
+        meets = select(is_next, 1.0, meets)
     return Apart(distance, gap, normal, meets)
 
 
 def _apart_or_bound(
-    v: Vector,
-    lower: Number,
-    proof: Vector,
-    extent: Number,
-    inside: Number,
+    found: SearchedDistance,
     enough: Number,
     value: Number = math.inf,
     *,
     has_second_look: bool = False,
 ) -> Apart:
     """Return the same, but a bound where that is enough."""
-    known = v, lower, proof, extent, inside, value
-    apart = _apart(*known, has_second_look=has_second_look)
-    is_enough = lower > enough
-    value = select(is_enough, lower, apart.value)
+    apart = _apart(found, value, has_second_look=has_second_look)
+    is_enough = found.lower > enough
+    value = select(is_enough, found.lower, apart.value)
     return apart._replace(value=value, meets=select(is_enough, 0.0, apart.meets))
 
 

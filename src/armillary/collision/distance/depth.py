@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from armillary.collision.distance.columns import PairColumns
 from armillary.collision.distance.gjk import aimed, difference
-from armillary.collision.distance.separation import choose, direction
+from armillary.collision.distance.separation import are_apart, choose, direction
 from armillary.collision.distance.stationary import (
     NEWTON_RECORDS,
     NEWTON_TABLE,
@@ -41,7 +41,7 @@ from armillary.spatial.vector import (
 )
 from armillary.trace.functions import by_precision, maximum, minimum, select
 
-__all__ = ["RECORDS", "TABLES", "are_apart", "depth_stages"]
+__all__ = ["RECORDS", "TABLES", "depth_stages"]
 
 ANY: Final[Vector3] = (0.2673, 0.9134, 0.3071)
 """A direction that is looked at first where the distance ended in none."""
@@ -182,11 +182,6 @@ def _touching(
     deep = select(gap <= _touch(extent), 0.0, 1.0)
     value = select(are_apart(lower, extent), value, 0.0 - depth)
     return Touching(value, gap, axis, deep)
-
-
-def are_apart(lower: Number, extent: Number) -> Any:
-    """Tell whether a bound of the distance is more than rounding."""
-    return lower > by_precision(lower, double=1e-15, single=1e-6) * extent
 
 
 def _touch(extent: Number) -> Number:

@@ -11,6 +11,7 @@ import numpy as np
 
 from armillary.collision.distance.cloud import cloud_stages, cloud_tables
 from armillary.collision.distance.columns import PairColumns
+from armillary.collision.distance.curved import are_curved, proven_stages
 from armillary.collision.distance.depth import RECORDS, TABLES
 from armillary.collision.distance.separation import Separation
 from armillary.collision.distance.sizes import form_of, numbers_of, with_numbers
@@ -59,8 +60,8 @@ __all__ = [
     "sphere_numbers",
 ]
 
-Asked: TypeAlias = Literal["all", "value", "free", "gap", "touch"]
-ValueAsked: TypeAlias = Literal["value", "free", "gap", "touch"]
+Asked: TypeAlias = Literal["all", "value", "free", "gap", "touch", "steps"]
+ValueAsked: TypeAlias = Literal["value", "free", "gap", "touch", "steps"]
 
 Sizes: TypeAlias = Literal["table", "alone", "rows", "called", "given"]
 
@@ -89,7 +90,7 @@ def pair_kernel(
         asked: `all`, then it takes the poses of both, shape (4, 4), and returns value,
             gap, points and normal; else it takes that of `b` in `a` and returns the
             value, for `free` without depth, for `gap` without distances, for `touch`
-            without both.
+            without both, for `steps` where steps prove it and else one not above 0.
         dtype: float64 or float32.
 
     Raises:
@@ -122,9 +123,10 @@ def pair_kernel(
     kernel = _with_tables(code, a, b, sizes)
     # Most pairs are apart: a kernel without the search for depths decides these, and
     # only the rows that it leaves take the whole one.
-    if asked not in WITHOUT_DEPTH or not is_search(a, b):
+    sooner = _sooner(a, b, asked)
+    if sooner is None:
         return kernel
-    first = a, b, WITHOUT_DEPTH[asked], dtype
+    first = a, b, sooner, dtype
     if is_turned:
         first = b, a, *first[2:]
     return in_two_passes(kernel, partial(pair_kernel, *first))
@@ -152,10 +154,21 @@ def rows_kernel(
     dtype = np.dtype(np.float64)
     code = _compiled(form_of(a), form_of(b), asked, False, "rows", dtype)
     kernel = _with_tables(code, a, b, {})
-    if asked not in WITHOUT_DEPTH or not is_search(a, b):
+    sooner = _sooner(a, b, asked)
+    if sooner is None:
         return kernel
-    first = partial(rows_kernel, a, b, WITHOUT_DEPTH[asked])
-    return in_two_passes(kernel, first)
+    return in_two_passes(kernel, partial(rows_kernel, a, b, sooner))
+
+
+def _sooner(
+    a: Primitive | Cloud, b: Primitive | Cloud, asked: Asked
+) -> ValueAsked | None:
+    """Return what batches of a pair in a listed order are asked first, if anything."""
+    if not is_search(a, b):
+        return None
+    if asked in {"value", "free"} and are_curved(a, b):
+        return "steps"
+    return WITHOUT_DEPTH.get(asked)
 
 
 def sphere_around_shape(shape: Primitive | Cloud) -> BoundingSphere:
@@ -284,7 +297,9 @@ def _pipeline(
     stages = (
         _relative(columns, links, own, is_turned=is_turned),
         *(
-            stages_of(columns, **settings, is_limited=is_limited)
+            proven_stages(columns)
+            if asked == "steps"
+            else stages_of(columns, **settings, is_limited=is_limited)
             if columns.cloud is None
             else cloud_stages(columns, **settings, is_limited=is_limited)
         ),

@@ -84,3 +84,8 @@ def direction(d: Vector3, extent: Number, otherwise: Vector3) -> Vector3:
     is_far = square > maximum(least * least, smallest)
     factor = 1.0 / sqrt(select(is_far, square, 1.0))
     return choose(is_far, scale(factor, d), otherwise)
+
+
+def are_apart(lower: Number, extent: Number) -> Any:
+    """Tell whether a bound of the distance is more than rounding."""
+    return lower > by_precision(lower, double=1e-15, single=1e-6) * extent
