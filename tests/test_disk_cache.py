@@ -246,7 +246,12 @@ def test_sources_are_read_again_where_any_file_may_have_changed(
     later = now + 100 * cache.CLOCK_STEP
 
     def digest(at: int = later) -> bytes | None:
-        for each in (cache._digest_of, cache._as_it_lies, cache._kept_digest):
+        for each in (
+            cache._digest_of,
+            cache._listing,
+            cache._as_it_lies,
+            cache._kept_digest,
+        ):
             each.cache_clear()
         monkeypatch.setattr(time, "time_ns", lambda: at)
         return cache.source_digest((name,))
@@ -271,7 +276,12 @@ def test_sources_are_read_again_where_any_file_may_have_changed(
         assert digest() == first
     finally:
         monkeypatch.undo()
-        for each in (cache._digest_of, cache._as_it_lies, cache._kept_digest):
+        for each in (
+            cache._digest_of,
+            cache._listing,
+            cache._as_it_lies,
+            cache._kept_digest,
+        ):
             each.cache_clear()
 
 

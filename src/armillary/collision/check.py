@@ -17,8 +17,6 @@ from armillary.collision.check_stages import UNDECIDED, Question
 from armillary.collision.check_tables import CheckTables
 from armillary.collision.contact import Contact, contacts_of
 from armillary.collision.lengths import margin_of, number_of
-from armillary.collision.moved_bases import moved_bases
-from armillary.collision.obstacles import GivenObstacles, StandingObstacles, among
 from armillary.collision.pairs import applied_rules, with_home_pairs
 from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.precision import converted, precision_of
@@ -29,7 +27,6 @@ from armillary.forks import IMPORT_LOCK
 from armillary.kernel import Kernel
 from armillary.kernel.arguments import FLOAT64, broadcast, is_on_gpu
 from armillary.kernel.pipeline_records import PipelineRecords
-from armillary.kernel.sloped import jax_sloped, torch_sloped
 from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.placement import base_names
 from armillary.kinematics.speed_bounds import speeds_are_known, zero_product
@@ -46,6 +43,7 @@ if TYPE_CHECKING:  # distances, motions and planners: imported where they are as
     from armillary.collision.motion import MotionProver, Motions
     from armillary.collision.nearest_pairs import NearestPairs
     from armillary.collision.nearest_stages import Measure
+    from armillary.collision.obstacles import GivenObstacles, StandingObstacles
     from armillary.kernel.column_function import ColumnFunction, PostponedColumns
 
 __all__ = ["CollisionCheck", "Contact", "check_of"]
@@ -92,6 +90,9 @@ def _among(
 ) -> CollisionCheck:
     """Return a check, whose pairs are placed, among obstacles."""
     options = alone.options
+    with IMPORT_LOCK:
+        from armillary.collision.obstacles import among
+
     pairs = among(placed, obstacles, options.meshes)
     tested = pairs.tables.tested
     return CollisionCheck(alone.cell, tested, options, pairs, obstacles, alone)
@@ -201,6 +202,9 @@ class CollisionCheck:
                 "Obstacles are tested by their shapes and hulls, not by triangles: "
                 "make the check without exact=True, or add the obstacles to the cell."
             )
+        with IMPORT_LOCK:
+            from armillary.collision.obstacles import StandingObstacles
+
         given = StandingObstacles.of(obstacles, allowed, self.meshes)
         return _among(alone, alone._placed, given)
 
@@ -256,6 +260,9 @@ class CollisionCheck:
         (Q,), batch = self._rows(q=q)
         if not names:
             return self(q)
+        with IMPORT_LOCK:
+            from armillary.collision.moved_bases import moved_bases
+
         moved = kept(
             self,
             ("moved bases", names),
@@ -498,10 +505,16 @@ class CollisionCheck:
 
     def jax(self) -> Callable[[Any], Any]:
         """Return `distances` of JAX arrays, with `gradients` as first derivatives."""
+        with IMPORT_LOCK:
+            from armillary.kernel.sloped import jax_sloped
+
         return jax_sloped(self.distances, self.gradients, len(self.pairs))
 
     def torch(self) -> Callable[[Any], Any]:
         """Return `distances` of tensors, with `gradients` as first derivatives."""
+        with IMPORT_LOCK:
+            from armillary.kernel.sloped import torch_sloped
+
         return torch_sloped(self.distances, self.gradients)
 
     def contacts(

@@ -8,10 +8,10 @@ import math
 import numbers
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import msgspec
 import numpy as np
@@ -22,6 +22,7 @@ from armillary.paused_collector import collector_paused
 from armillary.trace.array import TracedArray
 from armillary.trace.branches import explore
 from armillary.trace.ops import OPS, Traced, type_real, type_truth
+from armillary.trace.packed_steps import PackedSteps
 from armillary.trace.scalar import Node, reachable
 from armillary.trace.source_location import defined, fault
 from armillary.trace.tape import Tape
@@ -86,6 +87,31 @@ class Program:
         default=(), kw_only=True, repr=False
     )
 
+    def __getstate__(self) -> dict[str, Any]:
+        state = {each.name: vars(self).get(each.name) for each in fields(self)}
+        # Always the same, so that pickles of equal programs are equal.
+        for name in ("fingerprint", "length", "operation_count", "_packed"):
+            state[name] = getattr(self, name)
+        return {**state, "instructions": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        del vars(self)["instructions"]  # unpacked when they are asked for
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name != "instructions" or "_packed" not in vars(self):
+                raise AttributeError(
+                    f"'{type(self).__name__}' has no attribute {name!r}"
+                )
+            steps = self._packed.unpacked(Instruction)
+            return vars(self).setdefault(name, steps)
+
+    @cached_property
+    def _packed(self) -> PackedSteps:
+        return PackedSteps.of(self.instructions)
+
     @cached_property
     def fingerprint(self) -> str:
         """Return a digest of all that the program computes, whatever its name."""
@@ -100,6 +126,11 @@ class Program:
         if self.is_loose:
             text.update(b"loose")
         return text.hexdigest()
+
+    @cached_property
+    def length(self) -> int:
+        """Return the number of instructions."""
+        return len(self.instructions)
 
     @cached_property
     def operation_count(self) -> int:

@@ -9,9 +9,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
-from armillary.collision.distance.cloud import cloud_stages, cloud_tables
-from armillary.collision.distance.columns import PairColumns
-from armillary.collision.distance.depth import RECORDS, TABLES
+from armillary.collision.distance.columns import RECORDS, TABLES, PairColumns
 from armillary.collision.distance.separation import Separation
 from armillary.collision.distance.sizes import form_of, numbers_of, with_numbers
 from armillary.collision.distance.support import hull_records
@@ -21,6 +19,7 @@ from armillary.collision.distance.table import (
     is_search,
     stages_of,
 )
+from armillary.forks import IMPORT_LOCK
 from armillary.kernel.columns import each, number_field
 from armillary.kernel.kernel import Kernel
 from armillary.kernel.pipeline import Pipeline
@@ -197,6 +196,9 @@ def _with_tables(
     packed: dict[str, Any] = {}
     for body in columns.bodies:
         if isinstance(body, Cloud):
+            with IMPORT_LOCK:
+                from armillary.collision.distance.cloud import cloud_tables
+
             packed = cloud_tables(body, columns, dtype)
     # Large tables are packed once for all pairs.
     rest = [table for table in pipeline.tables if table.name not in packed]
@@ -281,13 +283,15 @@ def _pipeline(
         "has_depth": asked not in {"free", "touch"},
         "has_distance": asked not in {"gap", "touch"},
     }
+    stages_between = stages_of
+    if columns.cloud is not None:
+        with IMPORT_LOCK:
+            from armillary.collision.distance.cloud import cloud_stages
+
+        stages_between = cloud_stages
     stages = (
         _relative(columns, links, own, is_turned=is_turned),
-        *(
-            stages_of(columns, **settings, is_limited=is_limited)
-            if columns.cloud is None
-            else cloud_stages(columns, **settings, is_limited=is_limited)
-        ),
+        *stages_between(columns, **settings, is_limited=is_limited),
         _rounded(columns, is_turned=is_turned) if is_full else _rounded_value(columns),
     )
     # Numbers are inputs, or fields of a record; then all stages run at that record.
