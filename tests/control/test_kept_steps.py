@@ -119,7 +119,7 @@ def test_a_kept_step_has_all_that_was_traced(conflict: str):
     assert again.columns == fresh.columns
     assert not any("instructions" in vars(one) for one in again.programs)
     for one, other in zip(again.programs, fresh.programs, strict=True):
-        assert one.instructions == other.instructions
+        assert repr(one.instructions) == repr(other.instructions)  # some are NaN
 
 
 def modules_in(make: Any) -> set[str]:

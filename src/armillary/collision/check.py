@@ -17,6 +17,7 @@ from armillary.collision.check_stages import UNDECIDED, Question
 from armillary.collision.check_tables import CheckTables
 from armillary.collision.contact import Contact, contacts_of
 from armillary.collision.lengths import margin_of, number_of
+from armillary.collision.moved_bases import moved_bases
 from armillary.collision.pairs import applied_rules, with_home_pairs
 from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.precision import converted, precision_of
@@ -27,6 +28,7 @@ from armillary.forks import IMPORT_LOCK
 from armillary.kernel import Kernel
 from armillary.kernel.arguments import FLOAT64, broadcast, is_on_gpu
 from armillary.kernel.pipeline_records import PipelineRecords
+from armillary.kernel.sloped import jax_sloped, torch_sloped
 from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.placement import base_names
 from armillary.kinematics.speed_bounds import speeds_are_known, zero_product
@@ -89,13 +91,11 @@ def _among(
     alone: CollisionCheck, placed: PlacedPairs, obstacles: StandingObstacles
 ) -> CollisionCheck:
     """Return a check, whose pairs are placed, among obstacles."""
-    options = alone.options
     with IMPORT_LOCK:
         from armillary.collision.obstacles import among
-
-    pairs = among(placed, obstacles, options.meshes)
-    tested = pairs.tables.tested
-    return CollisionCheck(alone.cell, tested, options, pairs, obstacles, alone)
+    pairs = among(placed, obstacles, alone.options.meshes)
+    known = alone.cell, pairs.tables.tested, alone.options
+    return CollisionCheck(*known, pairs, obstacles, alone)
 
 
 @final
@@ -196,15 +196,15 @@ class CollisionCheck:
                 check is `exact`.
             UnknownName: `allowed` names an obstacle or a link that does not exist.
         """
-        alone = self._alone or self
+        with IMPORT_LOCK:
+            from armillary.collision.obstacles import StandingObstacles
+
         if self.options.exact:
             raise ModelError(
                 "Obstacles are tested by their shapes and hulls, not by triangles: "
                 "make the check without exact=True, or add the obstacles to the cell."
             )
-        with IMPORT_LOCK:
-            from armillary.collision.obstacles import StandingObstacles
-
+        alone = self._alone or self
         given = StandingObstacles.of(obstacles, allowed, self.meshes)
         return _among(alone, alone._placed, given)
 
@@ -260,9 +260,6 @@ class CollisionCheck:
         (Q,), batch = self._rows(q=q)
         if not names:
             return self(q)
-        with IMPORT_LOCK:
-            from armillary.collision.moved_bases import moved_bases
-
         moved = kept(
             self,
             ("moved bases", names),
@@ -505,16 +502,10 @@ class CollisionCheck:
 
     def jax(self) -> Callable[[Any], Any]:
         """Return `distances` of JAX arrays, with `gradients` as first derivatives."""
-        with IMPORT_LOCK:
-            from armillary.kernel.sloped import jax_sloped
-
         return jax_sloped(self.distances, self.gradients, len(self.pairs))
 
     def torch(self) -> Callable[[Any], Any]:
         """Return `distances` of tensors, with `gradients` as first derivatives."""
-        with IMPORT_LOCK:
-            from armillary.kernel.sloped import torch_sloped
-
         return torch_sloped(self.distances, self.gradients)
 
     def contacts(

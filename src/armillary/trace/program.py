@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 import numpy as np
@@ -21,8 +21,8 @@ from armillary.errors import TraceError
 from armillary.paused_collector import collector_paused
 from armillary.trace.array import TracedArray
 from armillary.trace.branches import explore
+from armillary.trace.instruction import Instruction, PackedSteps
 from armillary.trace.ops import OPS, Traced, type_real, type_truth
-from armillary.trace.packed_steps import PackedSteps
 from armillary.trace.scalar import Node, reachable
 from armillary.trace.source_location import defined, fault
 from armillary.trace.tape import Tape
@@ -43,22 +43,6 @@ class Port(msgspec.Struct, frozen=True):
     def size(self) -> int:
         """Return the number of scalars in it."""
         return math.prod(self.shape)
-
-
-class Instruction(NamedTuple):
-    """One step: an operation of earlier steps, a constant, or an input.
-
-    Attributes:
-        name: `const`, `input`, or the name of an operation.
-        args: Positions of the instructions it uses, all earlier.
-        value: The number of a constant, the position of an input; else 0.
-        kind: `real` or `truth`.
-    """
-
-    name: str
-    args: tuple[int, ...] = ()
-    value: float = 0.0
-    kind: str = type_real
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +89,7 @@ class Program:
                 raise AttributeError(
                     f"'{type(self).__name__}' has no attribute {name!r}"
                 )
-            steps = self._packed.unpacked(Instruction)
+            steps = self._packed.unpacked()
             return vars(self).setdefault(name, steps)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Instructions of a program as a few bytes, which are read where somebody needs them.
+"""Instructions of a program, and many as a few bytes, read where somebody needs them.
 
 A pickle of 12 000 named tuples takes 8 ms to read. A process that finds the code of a
 program in the cache needs none of them.
@@ -6,16 +6,31 @@ program in the cache needs none of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from armillary.trace.program import Instruction
+from armillary.trace.ops import type_real
 
-__all__ = ["PackedSteps"]
+__all__ = ["Instruction", "PackedSteps"]
+
+
+class Instruction(NamedTuple):
+    """One step: an operation of earlier steps, a constant, or an input.
+
+    Attributes:
+        name: `const`, `input`, or the name of an operation.
+        args: Positions of the instructions it uses, all earlier.
+        value: The number of a constant, the position of an input; else 0.
+        kind: `real` or `truth`.
+    """
+
+    name: str
+    args: tuple[int, ...] = ()
+    value: float = 0.0
+    kind: str = type_real
 
 
 class PackedSteps(NamedTuple):
@@ -55,8 +70,8 @@ class PackedSteps(NamedTuple):
             np.array(values, "<f8").tobytes(),
         )
 
-    def unpacked(self, make: Callable[..., Instruction]) -> tuple[Instruction, ...]:
-        """Return the instructions, made by `make`."""
+    def unpacked(self) -> tuple[Instruction, ...]:
+        """Return the instructions."""
         codes: list[int] = np.frombuffer(self.codes, "<u2").tolist()
         args: Iterator[int] = iter(np.frombuffer(self.args, "<u4").tolist())
         values = iter(np.frombuffer(self.values, "<f8").tolist())
@@ -64,5 +79,5 @@ class PackedSteps(NamedTuple):
         for code in codes:
             name, kind, count, has_value = self.kinds[code]
             value = next(values) if has_value else 0.0
-            steps.append(make(name, tuple(islice(args, count)), value, kind))
+            steps.append(Instruction(name, tuple(islice(args, count)), value, kind))
         return tuple(steps)
