@@ -165,6 +165,17 @@ def tables(make: Maker, *parts: Any, what: str = "tables") -> None:
 
 
 @pytest.mark.usefixtures("place")
+def test_arrays_that_were_read_are_aligned_and_share_memory():
+    made = [np.arange(5, dtype=np.int8), np.arange(9.0), np.array("text"), np.eye(64)]
+    for _ in range(2):
+        found = cache.cached_arrays("odd", [1], lambda: made, made_by=MADE_BY)
+    for array, wanted in zip(found, made, strict=True):
+        np.testing.assert_array_equal(array, wanted)
+        assert array.flags.aligned
+    assert not found[0].flags.owndata
+
+
+@pytest.mark.usefixtures("place")
 def test_arrays_are_made_once_for_the_same_parts():
     make = Maker()
     tables(make)
@@ -246,7 +257,12 @@ def test_sources_are_read_again_where_any_file_may_have_changed(
     later = now + 100 * cache.CLOCK_STEP
 
     def digest(at: int = later) -> bytes | None:
-        for each in (cache._digest_of, cache._as_it_lies, cache._kept_digest):
+        for each in (
+            cache._digest_of,
+            cache._listing,
+            cache._as_it_lies,
+            cache._kept_digest,
+        ):
             each.cache_clear()
         monkeypatch.setattr(time, "time_ns", lambda: at)
         return cache.source_digest((name,))
@@ -271,7 +287,12 @@ def test_sources_are_read_again_where_any_file_may_have_changed(
         assert digest() == first
     finally:
         monkeypatch.undo()
-        for each in (cache._digest_of, cache._as_it_lies, cache._kept_digest):
+        for each in (
+            cache._digest_of,
+            cache._listing,
+            cache._as_it_lies,
+            cache._kept_digest,
+        ):
             each.cache_clear()
 
 

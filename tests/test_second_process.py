@@ -31,8 +31,10 @@ import numpy as np
 import armillary as arm
 from armillary.ik import numeric
 from armillary.ik.closed_forms import program
+from armillary.control import step_pipeline
 from armillary.kernel import jit
 from armillary.kinematics.closing import branch
+from armillary.kinematics.poses import ReleasedFrames
 from armillary.model import bounding_volumes
 from armillary.model.geometry import hull
 
@@ -51,6 +53,9 @@ counted(hull, "outer_hull", "hulls")
 counted(bounding_volumes, "sphere_cover", "spheres")
 counted(branch.Branch, "_fill", "loops")
 counted(program, "branches_of", "closed forms")
+counted(numeric, "step_program", "searches")
+counted(step_pipeline, "step_pipeline", "steps")
+counted(ReleasedFrames, "program", "links")
 
 cell = arm.load(sys.argv[1])
 target = np.eye(4)
@@ -62,6 +67,9 @@ for each in links:
     answers.append(getattr(shape, "vertices", getattr(shape, "radius", None)))
 scara = arm.example("scara")
 answers.append(scara.ik("tcp")(scara.pose("tcp", scara.home)).q)
+control = scara.controller(arm.tasks.Frame("tcp"))
+step = control(scara.home.q, 0.0 * scara.home.q, scara.pose("tcp", scara.home))
+answers += [step.q_next, scara.collision()(scara.home.q)]
 five_bar = arm.example("five_bar")
 answers.append(five_bar.fk(five_bar.frame_names[-1])(five_bar.home.q + 0.1))
 shown = repr([np.asarray(each).tolist() for each in answers])
@@ -92,7 +100,8 @@ def test_a_second_process_makes_nothing(robot: Path, tmp_path: Path):
     cache = tmp_path / "cache"
     made, answers, _ = asked(robot, cache)
     arrays_made = {"starts", "hulls", "spheres", "loops"}
-    assert set(made) == {"code", "closed forms", *arrays_made}
+    formulas_made = {"closed forms", "searches", "steps", "links"}
+    assert set(made) == {"code", *formulas_made, *arrays_made}
     arrays, formulas = (
         sorted(cache.glob(f"*.{end}")) for end in ("arrays", "formulas")
     )
@@ -110,5 +119,31 @@ def test_a_second_process_makes_nothing(robot: Path, tmp_path: Path):
     for path in formulas:
         path.write_bytes(path.read_bytes()[:-1])
     again, same, _ = asked(robot, cache)
-    assert set(again) == {"closed forms"}
+    assert set(again) == formulas_made
     assert same == answers
+    # What cannot be written is used, and what is gone is made without being kept.
+    cache.chmod(0o500)
+    again, same, _ = asked(robot, cache)
+    assert again == {}
+    assert same == answers
+    cache.chmod(0o700)
+    for path in cache.glob("*.formulas"):
+        path.unlink()
+    again, same, _ = asked(robot, cache)
+    assert set(again) == formulas_made
+    assert same == answers
+
+
+def test_two_processes_at_once_make_the_same(robot: Path, tmp_path: Path):
+    cache = tmp_path / "cache"
+    command = [sys.executable, "-c", ASK, str(robot)]
+    environment = {**os.environ, "ARMILLARY_CACHE": str(cache)}
+    both = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+        for _ in range(2)
+    ]
+    answers = [json.loads(each.communicate()[0])[1] for each in both]
+    assert answers[0] == answers[1]
+    made, same, _ = asked(robot, cache)
+    assert made == {}
+    assert same == answers[0]

@@ -18,6 +18,7 @@ import contextlib
 import errno
 import hashlib
 import itertools
+import math
 import os
 import stat
 import sys
@@ -133,14 +134,27 @@ def _packed(arrays: Iterable[Array]) -> bytes:
 
 
 def _unpacked(content: bytes) -> list[Array]:
-    """Return the arrays that `_packed` has packed.
+    """Return the arrays that `_packed` has packed, which cannot be written.
+
+    They share the memory of `content`: tables take megabytes, and each page of memory
+    that a process touches first costs it a visit to the system.
 
     Raises:
         ValueError: It has not.
     """
     stream, arrays = BytesIO(content), list[Array]()
     while stream.tell() < len(content):
-        arrays.append(np.lib.format.read_array(stream, allow_pickle=False))
+        if np.lib.format.read_magic(stream) != (1, 0):
+            raise ValueError("arrays are in the first version of the format")
+        header = np.lib.format.read_array_header_1_0(stream)
+        shape, is_by_column, dtype = header
+        count, start = math.prod(shape), stream.tell()
+        array = np.frombuffer(content, dtype, count, start) if count else np.empty(0)
+        array = array.astype(dtype, copy=False)
+        array = array.reshape(shape, order="F" if is_by_column else "C")
+        # What follows texts or short numbers may lie anywhere.
+        arrays.append(array if array.flags.aligned else array.copy())
+        stream.seek(start + count * dtype.itemsize)
     return arrays
 
 
@@ -183,31 +197,42 @@ def _as_it_lies(modules: tuple[str, ...]) -> str | None:
     """
     if sys.platform == "win32":  # it has no such time
         return None
-    seen: list[str] = []
-    latest = 0
     try:
-        for name in modules:
-            spec = find_spec(name)
-            places = (spec and spec.submodule_search_locations) or ()
-            if spec is None or not name.startswith("armillary.") or not places:
-                seen.append(f"{name} {_digest_of(name)!r}")
-                continue
-            for place in places:
-                seen.append(place)
-                for entry in sorted(os.scandir(place), key=lambda each: each.name):
-                    if entry.name.endswith((".py", ".pyc")):
-                        status = entry.stat()
-                        latest = max(latest, status.st_ctime_ns)
-                        seen.append(
-                            f"{entry.name} {status.st_dev} {status.st_ino} "
-                            f"{status.st_size} {status.st_mtime_ns} "
-                            f"{status.st_ctime_ns}"
-                        )
+        listed = [_listing(name) for name in modules]
     except (OSError, ValueError):  # in an archive, or a stand-in
         return None
+    latest = max(changed for _, changed in listed)
     if not latest or latest > time.time_ns() - CLOCK_STEP:
         return None
-    return "\n".join(seen)
+    return "\n".join(text for text, _ in listed)
+
+
+@lru_cache(maxsize=128)
+def _listing(name: str) -> tuple[str, int]:
+    """Return what the system says of the files of a package, and the latest change.
+
+    Of a single module it is the digest of its source, and 0.
+
+    Raises:
+        OSError, ValueError: The package is in an archive, or a stand-in.
+    """
+    spec = find_spec(name)
+    places = (spec and spec.submodule_search_locations) or ()
+    if spec is None or not name.startswith("armillary.") or not places:
+        return f"{name} {_digest_of(name)!r}", 0
+    seen: list[str] = []
+    latest = 0
+    for place in places:
+        seen.append(place)
+        for entry in sorted(os.scandir(place), key=lambda each: each.name):
+            if entry.name.endswith((".py", ".pyc")):
+                status = entry.stat()
+                latest = max(latest, status.st_ctime_ns)
+                seen.append(
+                    f"{entry.name} {status.st_dev} {status.st_ino} {status.st_size} "
+                    f"{status.st_mtime_ns} {status.st_ctime_ns}"
+                )
+    return "\n".join(seen), latest
 
 
 @lru_cache(maxsize=64)
@@ -250,10 +275,9 @@ def load(key: str, ending: str = CODE) -> bytes | None:
         return None
     path = _entry(place, key, ending)
     try:
-        content = _read(path)
+        header, content = _read(path)
     except OSError:
         return None
-    content, header = content[HEADER_SIZE:], content[:HEADER_SIZE]
     # The digest covers the key too: a file that was renamed is another program's.
     if header != _header(key, content):
         return None
@@ -270,7 +294,8 @@ def store(key: str, content: bytes, ending: str = CODE) -> None:
     with contextlib.suppress(OSError):
         entry = _entry(place, key, ending)
         with replacing(entry, draft=UNFINISHED, mode=0o600) as file:
-            file.write(_header(key, content) + content)
+            file.write(_header(key, content))
+            file.write(content)
     _unpruned[0] += HEADER_SIZE + len(content)
     # Looking at all files takes longer than to write one, so it is done now and then.
     if next(_stores) % STORES_PER_PRUNING == 0 or _unpruned[0] > SIZE_PER_PRUNING:
@@ -291,20 +316,25 @@ def _entry(place: Path, key: str, ending: str) -> Path:
 
 
 def _header(key: str, content: bytes) -> bytes:
-    return MAGIC + hashlib.sha256(key.encode() + content).digest()
+    digest = hashlib.sha256(key.encode())
+    digest.update(content)
+    return MAGIC + digest.digest()
 
 
-def _read(path: Path) -> bytes:
-    """Return the content of a plain file; a pipe or a device would block or not end."""
+def _read(path: Path) -> tuple[bytes, bytes]:
+    """Return the header and the content of a file.
+
+    Of a plain one: a pipe or a device would block or not end.
+    """
     flags = os.O_RDONLY
     for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_CLOEXEC", "O_BINARY"):
         flags |= getattr(os, name, 0)
     handle = os.open(path, flags)
-    with open(handle, "rb") as file:
+    with open(handle, "rb", buffering=0) as file:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode) or status.st_size > SIZE_LIMIT:
             raise OSError(errno.EINVAL, "no entry of the cache")
-        return file.read()
+        return file.read(HEADER_SIZE), file.readall()
 
 
 def _trusted_folder() -> Path | None:

@@ -27,6 +27,7 @@ LAYERS = (
         "limits",
         "csv_text",
     ),
+    ("late_names",),
     ("trace", "plugins", "disk_cache", "file_start", "zip_archive"),
     ("spatial", "kernel"),
     ("model",),

@@ -281,3 +281,39 @@ def test_a_comparison_with_what_may_be_undefined_may_be_false():
 def test_constants_that_are_not_number_are_enclosed():
     (enclosure,) = enclose(trace(lambda: math.nan), [])
     assert enclosure.undefined
+
+
+# Pickles.
+
+
+def test_instructions_are_unpacked_when_they_are_asked_for():
+    def formula(x):
+        return [x * math.nan, x - math.inf, x + 0.1, -0.0, x > 0.5]
+
+    made = trace(formula, x=())
+    again = pickle.loads(pickle.dumps(made))
+    assert "instructions" not in vars(again)
+    assert again == made
+    assert (again.length, again.operation_count) == (made.length, made.operation_count)
+    assert "instructions" not in vars(again)
+    steps, expected = again.instructions, made.instructions
+    assert [(s.name, s.args, s.kind) for s in steps] == [
+        (s.name, s.args, s.kind) for s in expected
+    ]
+    assert [s.value.hex() for s in steps] == [s.value.hex() for s in expected]
+    assert all(isinstance(step, Instruction) for step in steps)
+    assert replace(again, name="g").instructions == again.instructions
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        again.nothing  # noqa: B018
+
+
+def test_pickles_of_equal_programs_are_equal():
+    """So they may stand in keys, whatever was asked of either before."""
+
+    def formula(x):
+        return x * x + 1.0
+
+    one, other = trace(formula, x=()), trace(formula, x=())
+    one.fingerprint  # noqa: B018
+    assert pickle.dumps(one) == pickle.dumps(other)
+    assert pickle.dumps(pickle.loads(pickle.dumps(one))) == pickle.dumps(other)

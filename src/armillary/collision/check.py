@@ -19,13 +19,11 @@ from armillary.collision.contact import Contact, contacts_of
 from armillary.collision.latest_state import LatestState
 from armillary.collision.lengths import margin_of, number_of
 from armillary.collision.moved_bases import moved_bases
-from armillary.collision.obstacles import GivenObstacles, StandingObstacles, among
 from armillary.collision.pairs import applied_rules, with_home_pairs
 from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.precision import converted
 from armillary.collision.shape_pairs import Placed
 from armillary.collision.tested_shapes import tables_of
-from armillary.collision.volumes import approach_rates
 from armillary.errors import ModelError, ShapeError
 from armillary.forks import IMPORT_LOCK
 from armillary.kernel import Kernel
@@ -48,6 +46,7 @@ if TYPE_CHECKING:  # distances, motions and planners: imported where they are as
     from armillary.collision.motion import MotionProver, Motions
     from armillary.collision.nearest_pairs import NearestPairs
     from armillary.collision.nearest_stages import Measure
+    from armillary.collision.obstacles import GivenObstacles, StandingObstacles
     from armillary.kernel.column_function import ColumnFunction, PostponedColumns
 
 __all__ = ["CollisionCheck", "Contact", "check_of"]
@@ -96,10 +95,11 @@ def _among(
     alone: CollisionCheck, placed: PlacedPairs, obstacles: StandingObstacles
 ) -> CollisionCheck:
     """Return a check, whose pairs are placed, among obstacles."""
+    with IMPORT_LOCK:
+        from armillary.collision.obstacles import among
     pairs = among(placed, obstacles, alone.options.meshes)
-    return CollisionCheck(
-        alone.cell, alone.options, alone.state, pairs.tables, obstacles, alone, pairs
-    )
+    known = alone.cell, alone.options, alone.state, pairs.tables
+    return CollisionCheck(*known, obstacles, alone, pairs)
 
 
 @final
@@ -205,12 +205,15 @@ class CollisionCheck:
                 check is `exact`.
             UnknownName: `allowed` names an obstacle or a link that does not exist.
         """
-        alone = self._alone or self
+        with IMPORT_LOCK:
+            from armillary.collision.obstacles import StandingObstacles
+
         if self.options.exact:
             raise ModelError(
                 "Obstacles are tested by their shapes and hulls, not by triangles: "
                 "make the check without exact=True, or add the obstacles to the cell."
             )
+        alone = self._alone or self
         given = StandingObstacles.of(obstacles, allowed, self.meshes)
         return _among(alone, alone._placed, given)
 
@@ -389,6 +392,8 @@ class CollisionCheck:
             For unit rates of joints [m per unit], in the order of `pairs`, shape (k,
             n); infinite where nothing is known.
         """
+        with IMPORT_LOCK:
+            from armillary.collision.volumes import approach_rates
         return approach_rates(self._placed, lower, upper)
 
     @property
@@ -600,11 +605,9 @@ class CollisionCheck:
     @cached_property
     def _shape_of_one(self) -> tuple[int, ...] | None:
         """Return the shape of joint positions that motions are quick for, if any."""
-        moving = straight_links(self.cell)
-        is_known = speeds_are_known(moving, self.state)
-        if not (is_known and self._moves and self.may_be_free):
-            return None
-        return (self._placed.moving.joints,)
+        is_known = speeds_are_known(straight_links(self.cell), self.state)
+        is_quick = is_known and self._moves and self.may_be_free
+        return (self._placed.moving.joints,) if is_quick else None
 
     @cached_property
     def _prover(self) -> MotionProver:
@@ -636,16 +639,15 @@ class CollisionCheck:
 
     def kernel(self, asked: Question, dtype: np.dtype[Any]) -> Kernel:
         """Return the kernel of what is asked alone, in `dtype`; see `whole_kernel`."""
-        pairs, margin, exact = self._placed, self.margin, self.is_exact
-        make = partial(whole_kernel, pairs, asked, margin, dtype, exact=exact)
+        of = self._placed, asked, self.margin, dtype
+        make = partial(whole_kernel, *of, exact=self.is_exact)
         return kept(self, (asked, dtype), make)
 
     def _on_gpu(self, asked: Question, q: Any) -> Any:
         """Return answers where positions are; what is in doubt touches."""
         with IMPORT_LOCK:  # what GPUs need
             from armillary.kernel.gpu_libraries import library_of
-        dtype = library_of(q).read("q", q).dtype
-        found: Any = self.kernel(asked, dtype)(q)
+        found: Any = self.kernel(asked, library_of(q).read("q", q).dtype)(q)
         return found > 0.0 if asked == "touching" else found
 
     def _kernel(self, asked: Question) -> Kernel:
@@ -676,9 +678,8 @@ class CollisionCheck:
         """Return joint positions that are one row of floats; else None."""
         # What is to be refused takes the general way, which says why; so do triangles.
         is_row = type(q) is np.ndarray and q.ndim == 1 and q.dtype == np.float64
-        if not is_row or self.is_exact:
-            return None
-        return q if len(q) == self._placed.moving.joints else None
+        is_one = is_row and not self.is_exact and len(q) == self._placed.moving.joints
+        return q if is_one else None
 
     def _rows(self, **given: npt.ArrayLike) -> tuple[list[Array], tuple[int, ...]]:
         """Return joint positions as rows, and the shape of their batch."""

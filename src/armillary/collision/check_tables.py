@@ -21,7 +21,6 @@ from armillary.collision.shape_pairs import (
     ShapePairs,
 )
 from armillary.kinematics.moving_links import FixedLinks, MovingLinks
-from armillary.kinematics.speed_bounds import SpeedBounds
 from armillary.model.cloud import Cloud
 from armillary.model.fields import kept, kept_few
 from armillary.model.geometry.bounding import sphere_around
@@ -87,19 +86,6 @@ class BlocksOnBases(NamedTuple):
     stand: bool
     links: int
     shapes: Indices
-
-
-class Reach(NamedTuple):
-    """How far points of links are from the origins of their moving links.
-
-    Attributes:
-        far: At most [m], shape (l,).
-        own: How fast they move by the coordinates of the moving link's own joint, at
-            most, infinite for others and where nothing is known, shape (l, c).
-    """
-
-    far: Array
-    own: Array
 
 
 @final
@@ -559,37 +545,6 @@ class CheckTables(msgspec.Struct, frozen=True, eq=False, dict=True):
         reach: Array = farthest + self.radii[links]
         is_usual = np.add.reduce(reach) < np.inf
         return reach if is_usual else np.where(np.isfinite(reach), reach, 0.0)
-
-    def levers(
-        self, speeds: SpeedBounds, placed: Placed, nearer: Reach | None = None
-    ) -> tuple[Array, Array]:
-        """Return how fast links move, and how fast those of pairs approach each other.
-
-        Args:
-            speeds: How fast moving links may move.
-            placed: Where shapes are.
-            nearer: What is known of links besides the spheres around their shapes.
-
-        Returns:
-            For unit rates of coordinates [m per unit]: of links in the world, shape
-            (l, c), and of the pairs that move, shape (m, c).
-        """
-        rows, centres = self.spheres(placed)
-        # The lever of a link reaches from its moving link's origin to all its shapes.
-        count = len(self.first) - 1
-        levers = np.zeros(count)
-        reach = np.linalg.norm(centres[count:], axis=1) + self.radii[count:]
-        owner = np.repeat(np.arange(count), np.diff(self.first))
-        np.maximum.at(levers, owner, reach)
-        own: Array | float = np.inf
-        if nearer is not None:
-            levers, own = np.minimum(levers, nearer.far), nearer.own[self.links]
-        in_world = np.stack([rows[:count], np.zeros(count, np.int64)], axis=1)
-        alone = np.stack([levers, np.zeros(count)], axis=1)
-        return (
-            speeds.levers(in_world, alone),
-            speeds.levers(rows[self.links], levers[self.links], own),
-        )
 
     def shapes_of(self, links: Indices) -> tuple[Indices, Indices]:
         """Return the pairs of shapes of pairs of links, and where those of each begin.

@@ -5,19 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
-from typing import Any, Final, NamedTuple, Self, final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, final
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.broad_phase import BroadPhase
 from armillary.collision.check_tables import BlocksOnBases, CheckTables
-from armillary.collision.distance.pair import Distance, distance
 from armillary.collision.distance.pair_kernel import Asked, ValueAsked
-from armillary.collision.exact import ExactMeshes
+from armillary.collision.link_levers import link_levers
 from armillary.collision.shape_pairs import LinkShape, Placed
 from armillary.collision.tested_shapes import tables_of_shapes
+from armillary.forks import IMPORT_LOCK
 from armillary.kernel.pipeline_kernel import Callees
 from armillary.kinematics.moving_links import (
     MovingLinks,
@@ -32,6 +31,11 @@ from armillary.model.link_pairs import Pairs
 from armillary.model.shapes import Sphere
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
+
+if TYPE_CHECKING:
+    from armillary.collision.broad_phase import BroadPhase
+    from armillary.collision.distance.pair import Distance
+    from armillary.collision.exact import ExactMeshes
 
 __all__ = ["Called", "PlacedPairs", "rounded_up"]
 
@@ -114,7 +118,12 @@ class PlacedPairs(msgspec.Struct, frozen=True, eq=False, dict=True):
         if last is not None:
             now = last.moved(state)
         else:
-            triangles = ExactMeshes.of(cell, tables, meshes) if exact else None
+            triangles: ExactMeshes | None = None
+            if exact:
+                with IMPORT_LOCK:
+                    from armillary.collision.exact import ExactMeshes
+
+                triangles = ExactMeshes.of(cell, tables, meshes)
             moving = moving_links(cell)
             placed = tables.placed(moving, state.tree)
             now = cls(tables, placed, moving, state, triangles)
@@ -318,6 +327,9 @@ class PlacedPairs(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def _broad_phase(self) -> BroadPhase:
+        with IMPORT_LOCK:
+            from armillary.collision.broad_phase import BroadPhase
+
         return BroadPhase.of(self.tables)
 
     @cached_property
@@ -350,13 +362,13 @@ class PlacedPairs(msgspec.Struct, frozen=True, eq=False, dict=True):
     def levers(
         self, lower: Array, upper: Array, speeds: SpeedBounds
     ) -> tuple[Array, Array]:
-        """Return what `CheckTables.levers` does, for the `speeds` within limits."""
+        """Return what `link_levers` does, for the `speeds` within limits."""
         # What stands still has none, wherever it is, and of whatever size.
         key = lower.tobytes(), upper.tobytes(), self.pose_key, self.moving_centres
 
         def made() -> tuple[Array, Array]:
             if self.before is None:
-                return self.tables.levers(speeds, self.placed)
+                return link_levers(self.tables, speeds, self.placed)
             # Links approach obstacles as they move in the world, where these stand.
             alone, together = self.before.levers(lower, upper, speeds)
             obstacles = len(self.tables.fixed.rows) - len(alone)
@@ -552,6 +564,9 @@ class PlacedPairs(msgspec.Struct, frozen=True, eq=False, dict=True):
         )
         if self.triangles and self.triangles.has_mesh[pair]:
             return self.triangles.nearest(pair, X_A, X_B)
+        with IMPORT_LOCK:
+            from armillary.collision.distance.pair import distance
+
         return distance(a.shape, X_A, b.shape, X_B)
 
     def touching(self, X: Array, within: float, which: Indices | None = None) -> Truths:

@@ -15,9 +15,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.distance.cloud import cloud_tables
-from armillary.collision.distance.columns import PairColumns
-from armillary.collision.distance.depth import RECORDS
+from armillary.collision.distance.columns import RECORDS, PairColumns
 from armillary.collision.distance.pair_kernel import (
     SIZES_OF,
     Asked,
@@ -30,6 +28,7 @@ from armillary.collision.distance.sizes import form_of, numbers_of
 from armillary.collision.distance.support import hull_records
 from armillary.collision.distance.table import is_listed, is_search
 from armillary.errors import ModelError
+from armillary.forks import IMPORT_LOCK
 from armillary.kernel import Kernel, shared_kernel
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import Callees
@@ -440,6 +439,9 @@ class PairKind(msgspec.Struct, frozen=True, eq=False, dict=True):
                 tables[side.hull.name] = {side.corners.name: np.concatenate(hulls)}
                 spans[k] = {side.hull.name: _ranges(hulls)}
             elif k == columns.cloud:
+                with IMPORT_LOCK:
+                    from armillary.collision.distance.cloud import cloud_tables
+
                 # Those of a single cloud are not copied.
                 clouds = [cloud_tables(s, columns, dtype) for s in used]
                 spans[k] = {}

@@ -7,7 +7,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.check_tables import CheckTables, Reach
+from armillary.collision.check_tables import CheckTables
+from armillary.collision.link_levers import Reach, link_levers
 from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.shape_boxes import BoxColumns
 from armillary.kinematics.speed_bounds import SpeedBounds, zero_product
@@ -216,7 +217,7 @@ def approach_rates(pairs: PlacedPairs, lower: Array, upper: Array) -> Array:
     See `CollisionCheck.approach_rates`.
     """
     tables, speeds = pairs.tables, pairs.speeds(lower, upper)
-    _, rates = tables.levers(speeds, pairs.placed, _reach_of_links(pairs, speeds))
+    _, rates = link_levers(tables, speeds, pairs.placed, _reach_of_links(pairs, speeds))
     parts = [zero_product(rates, each) for each in speeds.joints.T]
     whole = np.zeros((len(tables.tested), len(parts)))
     whole[tables.moving] = np.stack([each.sum(axis=1) for each in parts], 1)

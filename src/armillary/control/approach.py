@@ -21,7 +21,6 @@ from armillary.errors import ModelError
 from armillary.forks import IMPORT_LOCK
 from armillary.kernel.pipeline_kernel import Callees
 from armillary.kinematics.moving_twists import MovingTwists
-from armillary.kinematics.speed_bounds import SpeedBounds, speeds_are_known
 from armillary.model.cloud import Cloud
 from armillary.trace import Port
 
@@ -292,6 +291,9 @@ class ApproachPairs(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     def _rates(self, rows: Any, levers: Any) -> Array:
         """Return how fast bodies approach for unit rates of joints, at most."""
+        with IMPORT_LOCK:
+            from armillary.kinematics.speed_bounds import SpeedBounds, speeds_are_known
+
         moving = self.twists.moving
         assert self.check is not None
         state = self.check.state

@@ -27,6 +27,7 @@ from armillary.spatial.vector import Matrix, Number, Vector
 
 __all__ = [
     "POSE",
+    "SETTINGS",
     "STUCK",
     "TINY",
     "VECTOR",
@@ -40,6 +41,9 @@ __all__ = [
 
 POSE: Final = (3, 4)
 VECTOR: Final = (3,)
+
+SETTINGS: Final = "settings"
+"""The table with one record: limits of joints, gains, weights, settings of tasks."""
 
 STUCK: Final = 4
 """How many pairs that cannot be separated are named."""

@@ -19,25 +19,28 @@ import numpy.typing as npt
 from armillary.control import frame_tasks, joint_tasks, mass_task
 from armillary.control.active_set import COUPLED, TORQUE
 from armillary.control.approach import ApproachPairs
+from armillary.control.columns import SETTINGS
 from armillary.control.coupled_limits import CoupledLimits
 from armillary.control.obstacles import CAPSULE_WIDTH, Obstacles
 from armillary.control.options import ControllerNumbers, ControllerOptions, per_joint
 from armillary.control.rate_bounds import JointLimits, rate_bounds
-from armillary.control.simulation import ControlledMotion, simulated
-from armillary.control.solvers import firm_weights, priority_levels
 from armillary.control.step import Step, StepLayout
-from armillary.control.step_pipeline import SETTINGS, step_pipeline
-from armillary.control.task_stages import Maker, TaskStages
+from armillary.control.task_stages import (
+    STEP_MAKERS,
+    Maker,
+    TaskStages,
+    firm_weights,
+    priority_levels,
+)
 from armillary.control.tasks import Posture, Task
-from armillary.control.torque_limits import TorqueLimits
 from armillary.errors import ModelError, ShapeError, quote
 from armillary.forks import IMPORT_LOCK
-from armillary.ik.avoidance import check_of_same
 from armillary.kernel import Kernel
 from armillary.kernel.arguments import check_arguments
-from armillary.kernel.pipeline import Pipeline
+from armillary.kernel.pipeline import Pipeline, stage_texts
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
 from armillary.kinematics.bound_kernel import AnyKernel
+from armillary.kinematics.kept_formulas import kept_formula, motion_digest
 from armillary.kinematics.kernels import Joints, selection_of
 from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.moving_twists import MovingTwists
@@ -46,8 +49,10 @@ from armillary.model.fields import kept
 from armillary.model.workcell import Workcell
 from armillary.trace import Port
 
-if TYPE_CHECKING:
-    from armillary.collision.check import CollisionCheck  # few controllers need it
+if TYPE_CHECKING:  # few controllers need them
+    from armillary.collision.check import CollisionCheck
+    from armillary.control.simulation import ControlledMotion
+    from armillary.control.torque_limits import TorqueLimits
 
 __all__ = ["Controller", "controller_of"]
 
@@ -158,6 +163,9 @@ def _torque_limits(
     # True stands for the limits of the model, numbers for others.
     if given is None or given is False:
         return None
+    with IMPORT_LOCK:
+        from armillary.control.torque_limits import TorqueLimits
+
     default = cell.effort_limits
     limits = per_joint(cell, "torque", None if given is True else given, default)
     return TorqueLimits.of(twists, state, limits)
@@ -166,6 +174,7 @@ def _torque_limits(
 def _check_avoid(cell: Workcell, state: State, avoid: Any) -> None:
     with IMPORT_LOCK:
         from armillary.collision.check import CollisionCheck
+        from armillary.ik.avoidance import check_of_same
 
     check_of_same(avoid, cell, state)
     if not isinstance(avoid, CollisionCheck):
@@ -258,17 +267,54 @@ class StepKernels(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @property
     def _pipeline(self) -> Pipeline:
-        return kept(
-            self,
-            "pipeline",
-            lambda: step_pipeline(
-                self.twists,
-                self.stages,
-                self.approach,
-                self.conflict,
-                has_torques=self.torques is not None,
-                coupled=0 if self.coupled is None else len(self.coupled),
+        return kept(self, "pipeline", self._kept_pipeline)
+
+    def _kept_pipeline(self) -> Pipeline:
+        """Return the pipeline, which an earlier process may have traced.
+
+        Its key has all that `step_pipeline` reads.
+        """
+        motion = motion_digest(self.twists.moving.cell)
+        if motion is None:
+            return self._traced()
+        sizes = self.approach.sizes, self.approach.room, self.approach.slots
+        parts = (
+            *(motion, self.twists.joints, self._task_parts, self.conflict),
+            *(sizes, self.approach.check is not None),
+            *(self.torques is not None, self._coupled),
+        )
+        return kept_formula("control step", parts, self._traced, made_by=STEP_MAKERS)
+
+    @property
+    def _coupled(self) -> int:
+        return 0 if self.coupled is None else len(self.coupled)
+
+    @property
+    def _task_parts(self) -> list[Any]:
+        """Return what the pipeline has of tasks: their stages, not their numbers."""
+        return [
+            priority_levels(self.stages),
+            *(
+                (
+                    *(each.columns.number, each.columns.sizes, len(each.weights)),
+                    *(each.ports, each.reads, each.tables),
+                    [*stage_texts(each.stages), "", *stage_texts(each.curvature)],
+                )
+                for each in self.stages
             ),
+        ]
+
+    def _traced(self) -> Pipeline:
+        with IMPORT_LOCK:
+            from armillary.control.step_pipeline import step_pipeline
+
+        return step_pipeline(
+            self.twists,
+            self.stages,
+            self.approach,
+            self.conflict,
+            has_torques=self.torques is not None,
+            coupled=self._coupled,
         )
 
 
@@ -450,6 +496,9 @@ class Controller:
             ShapeError: A shape does not fit, or the number of obstacles changes.
             ModelError: `steps` is not above 0; or as for a call.
         """
+        with IMPORT_LOCK:
+            from armillary.control.simulation import simulated
+
         inputs = [*self._targets(targets), *self._target_rates(target_rates)]
         start = q, self._still if qd is None else qd
         return simulated(

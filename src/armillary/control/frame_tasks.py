@@ -11,6 +11,7 @@ import numpy as np
 from armillary.control import tasks
 from armillary.control.columns import TINY, VECTOR, StepColumns
 from armillary.control.task_stages import (
+    STEP_MAKERS,
     Maker,
     PlacedFrame,
     Records,
@@ -23,6 +24,7 @@ from armillary.control.task_stages import (
 )
 from armillary.errors import ModelError, quote
 from armillary.kernel.arguments import numbers_of
+from armillary.kinematics.kept_formulas import kept_formula
 from armillary.kinematics.kernels import chosen_axes
 from armillary.kinematics.moving_twists import MovingTwists
 from armillary.kinematics.state import State
@@ -47,7 +49,7 @@ from armillary.spatial.vector import (
     three,
     transpose,
 )
-from armillary.trace import Port
+from armillary.trace import Port, Program
 from armillary.trace.functions import (
     absolute,
     atan2,
@@ -174,7 +176,8 @@ def _of_frame(task: tasks.Frame, k: int, twists: MovingTwists) -> TaskStages:
     weights += (task.weight * task.rotation_weight,) * sum(rotation)
     columns = columns_of_task(twists, k, m=len(weights), target=(4, 4), rate=(6,))
     speeds = _Setting(columns.most(), (task.speed, task.turn_speed))
-    return _stages_of_frames(task, columns, twists, (rows, bends), speeds, weights)
+    formulas = _Formulas(("pose", position, rotation, in_frame), rows, bends)
+    return _stages_of_frames(task, columns, twists, formulas, speeds, weights)
 
 
 def _of_position(task: tasks.Position, k: int, twists: MovingTwists) -> TaskStages:
@@ -204,7 +207,8 @@ def _of_position(task: tasks.Position, k: int, twists: MovingTwists) -> TaskStag
     weights = (task.weight,) * sum(chosen)
     columns = columns_of_task(twists, k, m=len(weights), target=VECTOR, rate=VECTOR)
     speeds = _Setting(columns.most(), (task.speed, 0.0))
-    return _stages_of_frames(task, columns, twists, (rows, bends), speeds, weights)
+    formulas = _Formulas(("position", chosen), rows, bends)
+    return _stages_of_frames(task, columns, twists, formulas, speeds, weights)
 
 
 def _of_align_axis(task: tasks.AlignAxis, k: int, twists: MovingTwists) -> TaskStages:
@@ -226,7 +230,7 @@ def _of_align_axis(task: tasks.AlignAxis, k: int, twists: MovingTwists) -> TaskS
         wanted = add(scale(gain, _turn(a, to)), _carried(turns, to, a))
         return TaskRows(by_rows(moves), list(wanted))
 
-    return _of_direction(task, k, twists, rows)
+    return _of_direction("axis", task, k, twists, rows)
 
 
 def _of_look_at(task: tasks.LookAt, k: int, twists: MovingTwists) -> TaskStages:
@@ -252,14 +256,15 @@ def _of_look_at(task: tasks.LookAt, k: int, twists: MovingTwists) -> TaskStages:
         wanted = add(scale(gain, _turn(a, d)), _carried(turns, d, a))
         return TaskRows(by_rows(moves), list(wanted))
 
-    return _of_direction(task, k, twists, rows)
+    return _of_direction("look at", task, k, twists, rows)
 
 
 def _of_direction(
+    what: str,
     task: tasks.AlignAxis | tasks.LookAt,
     k: int,
     twists: MovingTwists,
-    rows: RowsOfFrames,
+    rows: Callable[[FrameGoal], TaskRows],
 ) -> TaskStages:
     # Checked here, as formulas cannot raise errors for numbers.
     axis = numbers_of("axis=", task.axis)
@@ -278,7 +283,8 @@ def _of_direction(
     columns = columns_of_task(twists, k, m=3, target=VECTOR, rate=VECTOR)
     unit = _Setting(columns.axis(), axis / np.linalg.norm(axis))
     weights = (task.weight,) * 3
-    return _stages_of_frames(task, columns, twists, (rows, bends), unit, weights)
+    formulas = _Formulas((what,), rows, bends)
+    return _stages_of_frames(task, columns, twists, formulas, unit, weights)
 
 
 class _Setting(NamedTuple):
@@ -288,16 +294,25 @@ class _Setting(NamedTuple):
     value: Any
 
 
-RowsOfFrames: TypeAlias = Callable[[FrameGoal], TaskRows]
-BendsOfFrames: TypeAlias = Callable[[FrameGoal], Matrix]
-"""From what a task is given to its rows, and to their second derivatives."""
+class _Formulas(NamedTuple):
+    """The formulas of a task.
+
+    Attributes:
+        decided_by: What they differ by: the kind of task, and its options.
+        rows: From what the task is given to its rows.
+        bends: To their second derivatives.
+    """
+
+    decided_by: tuple[Any, ...]
+    rows: Callable[[FrameGoal], TaskRows]
+    bends: Callable[[FrameGoal], Matrix]
 
 
 def _stages_of_frames(
     task: FrameTask,
     columns: StepColumns,
     twists: MovingTwists,
-    formulas: tuple[RowsOfFrames, BendsOfFrames],
+    formulas: _Formulas,
     setting: _Setting,
     weights: tuple[float, ...],
 ) -> TaskStages:
@@ -307,7 +322,7 @@ def _stages_of_frames(
         task: The task.
         columns: Its columns.
         twists: Of the moving links.
-        formulas: Of its rows, and of their second derivatives.
+        formulas: Its formulas.
         setting: What these read beside the goal.
         weights: Of its rows.
     """
@@ -315,7 +330,7 @@ def _stages_of_frames(
     # Unknown names are refused before anything is traced.
     for name in (task.frame, task.relative_to):
         cell.frame(name)
-    rows, bends = formulas
+    _, rows, bends = formulas
     c = len(twists.joints)
 
     def request(
@@ -333,12 +348,19 @@ def _stages_of_frames(
         return [list(row[:c]) for row in bends(FrameGoal(*placed, goal, setting))]
 
     read = {"setting": setting.port}
-    second = columns.stage(curvature, writes=columns.curvature(), **read)
+
+    def made() -> tuple[Program, Program]:
+        second = columns.stage(curvature, writes=columns.curvature(), **read)
+        return columns.stage(request, **read), second
+
+    sizes = twists.joints, twists.others, columns.number, columns.sizes, setting.port
+    parts = *formulas.decided_by, *sizes
+    first, second = kept_formula("frame task", parts, made, made_by=STEP_MAKERS)
     return TaskStages(
         task=task,
         columns=columns,
         reads=(*columns.group(LinkFrame, BaseFrame), setting.port),
-        stages=(columns.stage(request, **read),),
+        stages=(first,),
         weights=weights,
         curvature=(second,),
         settings=lambda state: {

@@ -20,7 +20,7 @@ from armillary.control.task_stages import (
     joint_indices,
 )
 from armillary.errors import ModelError, quote
-from armillary.ik.objective import gradient
+from armillary.forks import IMPORT_LOCK
 from armillary.kernel.stages import program
 from armillary.kinematics.moving_twists import MovingTwists
 from armillary.spatial.ldl import inner
@@ -142,6 +142,9 @@ def _function(
     twists: MovingTwists,
 ) -> TaskRows:
     """Return the gradients of the values as rows, by automatic differentiation."""
+    with IMPORT_LOCK:
+        from armillary.ik.objective import gradient
+
     rows: list[list[Number]] = []
     wanted: list[Number] = []
     for value, to, rate in zip(values(q), goal.target, goal.target_rate, strict=True):
@@ -160,6 +163,9 @@ def _second(
     joints: tuple[int, ...],
 ) -> Matrix:
     """Return d^2 f / dq_j^2: elements of gradients, differentiated by their joint."""
+    with IMPORT_LOCK:
+        from armillary.ik.objective import gradient
+
     # Forward mode on top of reverse mode gives the diagonal of each Hessian.
     slopes = [gradient(value, list(q)) for value in values(q)]
     return [[jvp([row[j]], [(q[j], 1.0)])[0] for j in joints] for row in slopes]

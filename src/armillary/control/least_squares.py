@@ -7,6 +7,7 @@ straight code for few rates and loops for more, by the same formulas.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from armillary.control.columns import StepColumns
@@ -166,11 +167,33 @@ def _stage(
     single = [port for port in given if isinstance(port, Port)]
     several = [port for ports in given if not isinstance(ports, Port) for port in ports]
 
-    def on_floats(*values: Any) -> Sequence[Any]:
-        # Several columns of a parameter come last, as one list.
-        arguments = list(values[: len(single)])
-        arguments += [list(values[len(single) :])] if len(given) > len(single) else []
-        result = formula(**dict(zip(names, arguments, strict=True)))
-        return result if len(writes) > 1 else (result,)
-
+    on_floats = partial(
+        _on_floats,
+        formula=formula,
+        names=tuple(names),
+        single=len(single),
+        has_one=len(writes) == 1,
+    )
     return dense(operation, on_floats, (*single, *several), writes)
+
+
+def _on_floats(
+    *values: Any,
+    formula: Callable[..., Any],
+    names: tuple[str, ...],
+    single: int,
+    has_one: bool,
+) -> Sequence[Any]:
+    """Return the outputs of a formula whose parameters are columns, or a list of some.
+
+    Args:
+        values: The columns; several of one parameter come last, as one list.
+        formula: The formula.
+        names: Its parameters.
+        single: How many columns are parameters of their own.
+        has_one: Whether it returns one output.
+    """
+    arguments = list(values[:single])
+    arguments += [list(values[single:])] if len(names) > single else []
+    result = formula(**dict(zip(names, arguments, strict=True)))
+    return (result,) if has_one else result

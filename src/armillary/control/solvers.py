@@ -25,7 +25,7 @@ from armillary.control.least_squares import (
     zero_hessian,
 )
 from armillary.control.line import line_stages
-from armillary.control.task_stages import TaskStages
+from armillary.control.task_stages import TaskStages, priority_levels
 from armillary.control.unreached import unreached_stages
 from armillary.ik.active_rows import FREE
 from armillary.ik.scaled_rates import RateRow, rate_stages, when_near
@@ -38,7 +38,7 @@ from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace import Port
 from armillary.trace.functions import absolute, maximum, minimum, select, truncate
 
-__all__ = ["Solver", "bending", "firm_weights", "priority_levels", "slowing"]
+__all__ = ["Solver", "bending", "slowing"]
 
 NEXT_TO: Final = 1e-12
 """Part of 1 + |bound| by which a rate at it may differ by rounding."""
@@ -51,9 +51,6 @@ FAINT: Final = 1e-3
 
 HOLDING: Final = 10.0
 """Rates of postures, per distance to a limit, above which they are reduced [1/s]."""
-
-FIRM: Final = 1e4
-"""Weight of rates that earlier levels have reached, in parts of the greatest weight."""
 
 
 class Solver(NamedTuple):
@@ -156,28 +153,6 @@ def _whole(x: Vector) -> Number:
     return 1.0
 
 
-def priority_levels(tasks: Sequence[TaskStages]) -> list[int]:
-    """Return the level of each row of tasks, 0 for those that come first."""
-    listed = [each.task.priority for each in tasks for _ in each.weights]
-    # Priorities may be any whole numbers; levels count from 0 without gaps.
-    order = sorted(set(listed))
-    return [order.index(priority) for priority in listed]
-
-
-def firm_weights(weights: Sequence[float], levels: Sequence[int]) -> list[float]:
-    """Return the weights with which rows keep what they have while others follow."""
-    # Within a level weights keep their ratios; the greatest becomes FIRM times that
-    # of all rows.
-    most = max(weights)
-    greatest: dict[int, float] = {}
-    for weight, level in zip(weights, levels, strict=True):
-        greatest[level] = max(weight, greatest.get(level, 0.0))
-    return [
-        FIRM * most * weight / greatest[level]
-        for weight, level in zip(weights, levels, strict=True)
-    ]
-
-
 class LevelStart(NamedTuple):
     """The first iteration: what J x is to be, and nothing solved yet."""
 
@@ -200,8 +175,8 @@ def _level_after_level(
 
     Great weights keep what J x the levels before have reached, in two iterations: the
     second one asks for more by what the first one missed (the method of multipliers,
-    Hestenes 1969), after which about the square of 1 / FIRM is missing. The first level
-    takes one iteration, since there is nothing before it.
+    Hestenes 1969), after which about the square of 1 / `FIRM` is missing. The
+    first level takes one iteration, since there is nothing before it.
     """
     listed = [each.columns for each in tasks if each.weights]
     J, v = [each.rows() for each in listed], [each.wanted() for each in listed]

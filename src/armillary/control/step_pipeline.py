@@ -64,7 +64,7 @@ from typing import Final, NamedTuple
 from armillary.control.active_set import BOUND, active_set_stages
 from armillary.control.approach import ApproachPairs
 from armillary.control.approach_stages import approach_stages
-from armillary.control.columns import STUCK, StepColumns
+from armillary.control.columns import SETTINGS, STUCK, StepColumns
 from armillary.control.coupled_limits import (
     coupled_guard,
     coupled_settings,
@@ -74,9 +74,9 @@ from armillary.control.coupled_limits import (
 from armillary.control.line import aside
 from armillary.control.rate_bounds import JointLimits, StepBounds, rate_bounds
 from armillary.control.separation import DEEP, separation_stages
-from armillary.control.solvers import Solver, bending, priority_levels, slowing
+from armillary.control.solvers import Solver, bending, slowing
 from armillary.control.stop_stages import safe_stages, stop_stages
-from armillary.control.task_stages import TaskStages
+from armillary.control.task_stages import TaskStages, priority_levels
 from armillary.control.torque_limits import (
     torque_guard,
     torque_stages,
@@ -94,10 +94,7 @@ from armillary.spatial.ldl import inner
 from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace.functions import absolute, maximum, minimum, select, sqrt
 
-__all__ = ["SETTINGS", "step_pipeline"]
-
-SETTINGS: Final = "settings"
-"""The table with one record: limits of joints, gains, weights, settings of tasks."""
+__all__ = ["step_pipeline"]
 
 MET: Final = 0.02
 """Part of what is wanted that may be missing where it is met."""

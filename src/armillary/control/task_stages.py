@@ -8,7 +8,7 @@ of that module; `_MAKERS` of `controller.py` lists these modules.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -16,6 +16,7 @@ from armillary.control import tasks
 from armillary.control.columns import StepColumns
 from armillary.kernel.stages import Stage
 from armillary.kernel.tables import Table
+from armillary.kinematics.kept_formulas import MOTION
 from armillary.kinematics.kernels import selection_of
 from armillary.kinematics.moving_twists import MovingTwists
 from armillary.kinematics.state import State
@@ -33,6 +34,7 @@ from armillary.spatial.vector import (
 from armillary.trace import Port
 
 __all__ = [
+    "STEP_MAKERS",
     "Maker",
     "PlacedFrame",
     "Records",
@@ -41,9 +43,23 @@ __all__ = [
     "TaskStages",
     "by_rows",
     "columns_of_task",
+    "firm_weights",
     "joint_indices",
+    "priority_levels",
     "without_others",
 ]
+
+STEP_MAKERS: Final = (
+    *MOTION,
+    "armillary.collision",
+    "armillary.collision.distance",
+    "armillary.control",
+    "armillary.ik",
+)
+"""Packages on which the formulas of a step depend."""
+
+FIRM: Final = 1e4
+"""Weight of rates that earlier levels have reached, in parts of the greatest weight."""
 
 Records: TypeAlias = Mapping[str, Any]
 """Values of the fields of a table, by their names."""
@@ -187,3 +203,25 @@ def joint_indices(twists: MovingTwists, names: Sequence[str] | None) -> list[int
         UnknownName: A joint does not exist.
     """
     return list(selection_of(twists.moving.cell, names).inputs)
+
+
+def priority_levels(tasks: Sequence[TaskStages]) -> list[int]:
+    """Return the level of each row of tasks, 0 for those that come first."""
+    listed = [each.task.priority for each in tasks for _ in each.weights]
+    # Priorities may be any whole numbers; levels count from 0 without gaps.
+    order = sorted(set(listed))
+    return [order.index(priority) for priority in listed]
+
+
+def firm_weights(weights: Sequence[float], levels: Sequence[int]) -> list[float]:
+    """Return the weights with which rows keep what they have while others follow."""
+    # Within a level weights keep their ratios; the greatest becomes FIRM times that
+    # of all rows.
+    most = max(weights)
+    greatest: dict[int, float] = {}
+    for weight, level in zip(weights, levels, strict=True):
+        greatest[level] = max(weight, greatest.get(level, 0.0))
+    return [
+        FIRM * most * weight / greatest[level]
+        for weight, level in zip(weights, levels, strict=True)
+    ]

@@ -76,6 +76,7 @@ from armillary.kernel.threads import default_threads
 
 if TYPE_CHECKING:
     from armillary.ik.loop_search import ClosedSamples, LoopSearch
+    from armillary.trace import Program
 
 Array = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
@@ -364,10 +365,14 @@ class NumericSearch:
 
     def _made(self, problem: IKProblem, *, near: bool) -> Search:
         """Return the search of a problem with these goals."""
-        step = step_program(problem, near=near)
+
+        def traced() -> tuple[Program, Program]:
+            return step_program(problem, near=near), rigid_program(len(problem.goals))
+
+        what = "step near a vector" if near else "step"
+        step, guard = problem.kept_program(what, traced)
         single = self._shape if self._closed is None else None
-        scales = tuple(self._scales.tolist())
-        return shared_search(step, rigid_program(len(problem.goals)), scales, single)
+        return shared_search(step, guard, tuple(self._scales.tolist()), single)
 
     @cached_property
     def _closed(self) -> ClosedSamples | None:

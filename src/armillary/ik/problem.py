@@ -21,6 +21,7 @@ from armillary.kernel.python_kernel import PythonProgram
 from armillary.kinematics.bound_kernel import AnyKernel, bind
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.joint_vector import distinct
+from armillary.kinematics.kept_formulas import MOTION, kept_formula, motion_digest
 from armillary.kinematics.kernels import program_kernel
 from armillary.kinematics.poses import poses_program
 from armillary.model.fields import kept, kept_few
@@ -36,6 +37,9 @@ Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
 Limits = tuple[Array, Array]
 T = TypeVar("T")
+Programs = TypeVar("Programs", bound="Program | tuple[Program, ...]")
+
+MAKERS = (*MOTION, "armillary.ik")  # on which programs of problems depend
 
 ROUNDING = 1e-9  # of a reach
 MOST_SHARED = 256  # programs, searches and forms of states that a cell keeps
@@ -281,21 +285,35 @@ class IKProblem(msgspec.Struct, frozen=True, eq=False, dict=True):
         """Return the values of what programs have as inputs besides q."""
         return self.standard.selection.values(self.standard.tree)
 
+    def kept_program(self, what: str, make: Callable[[], Programs]) -> Programs:
+        """Return a program, or several, that an earlier process may have traced.
+
+        what: What it is; the problem of a cell as it was built decides all else.
+        """
+        cell = self.tree.cell
+        motion = motion_digest(cell) if self.tree is Tree.of(cell) else None
+        if motion is None or self.branch is not None:
+            return make()
+        parts = motion, self.goals, self.selection, what
+        return kept_formula("ik", parts, make, made_by=MAKERS)
+
     @cached_property
     def fk(self) -> AnyKernel:
         """Return the kernel q (..., n) -> the poses of the goals (..., k, 4, 4)."""
         return bind(self.once("fk", IKProblem._poses), self.values)
 
     def _poses(self) -> Kernel:
-        program = poses_program(
-            self.tree,
-            [goal.frame for goal in self.goals],
-            self.goals[0].relative_to,
-            single=False,
-            form="matrix",
-            selection=self.selection,
-        )
-        return self._closed(program)
+        def traced() -> Program:
+            return poses_program(
+                self.tree,
+                [goal.frame for goal in self.goals],
+                self.goals[0].relative_to,
+                single=False,
+                form="matrix",
+                selection=self.selection,
+            )
+
+        return self._closed(self.kept_program("fk", traced))
 
     def closed(self, program: Program) -> AnyKernel:
         """Return the kernel of a program of the selection, its loops closed."""

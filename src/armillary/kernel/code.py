@@ -247,9 +247,8 @@ def _of_sections(
         if s.section in starts
     }
 
-    memory = bytearray(size)
     for k, start in starts.items():
-        memory[start : start + sections[k].size] = sections[k].of(code)
+        room[start : start + sections[k].size] = sections[k].of(code)
     for table in sections:
         if table.type != RELOCATIONS or table.info not in starts:
             continue
@@ -265,9 +264,8 @@ def _of_sections(
             return None
         words: list[int] = rows["addend"].tolist()
         for offset, j, addend in zip(at.tolist(), used, words, strict=True):
-            WORD.pack_into(memory, starts[table.info] + offset, places[j] + addend)
+            WORD.pack_into(room, starts[table.info] + offset, places[j] + addend)
 
-    room[:size] = bytes(memory)
     _make_executable(base, len(room))
     return room, {
         name: places[j]

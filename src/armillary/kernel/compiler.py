@@ -82,7 +82,7 @@ def level_of(program: Program | Pipeline) -> int:
     """Return how hard code generation tries: long programs would take too long."""
     # Level 2 is for what fits in two segments, see `partition`.
     parts = [program] if isinstance(program, Program) else program.programs
-    length = sum(len(part.instructions) for part in parts)
+    length = sum(part.length for part in parts)
     return 2 if length <= 2 * LENGTH else 1
 
 

@@ -57,7 +57,7 @@ from armillary.kernel.stages import (
 from armillary.kernel.tables import Table
 from armillary.trace import Port, Program
 
-__all__ = ["Pipeline"]
+__all__ = ["Pipeline", "stage_texts"]
 
 
 @final
@@ -117,7 +117,7 @@ class Pipeline:
         text = hashlib.sha256()
         shared = self.inputs, self.tables, self.results, self.scratch, self.given
         text.update(repr(shared).encode())
-        for part in _parts(self.stages):
+        for part in stage_texts(self.stages):
             text.update(part.encode())
         return text.hexdigest()
 
@@ -164,7 +164,7 @@ class Pipeline:
         raise unknown("table", name, names, owner=f"the pipeline '{self.name}'")
 
 
-def _parts(stages: Sequence[Stage]) -> Iterator[str]:
+def stage_texts(stages: Sequence[Stage]) -> Iterator[str]:
     """Yield texts that say all about stages."""
     for stage in stages:
         match stage:
@@ -200,7 +200,7 @@ def _parts(stages: Sequence[Stage]) -> Iterator[str]:
             case LeastWidth():
                 columns = stage.extent, stage.depth, stage.axis.name, stage.least
                 yield f"width {stage.direction} {stage.point} {columns!r} ("
-        yield from _parts(stage.stages)
+        yield from stage_texts(stage.stages)
         yield ")"
 
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from operator import lt
-from typing import Any, Self, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 import msgspec
 import numpy as np
@@ -25,7 +25,6 @@ from armillary.kernel.binding import (
     make_function,
     nothing,
 )
-from armillary.kernel.derivatives import Mode
 from armillary.kernel.fallback import new_state
 from armillary.kernel.kernel import Kernel, kernel_of
 from armillary.kernel.native import Native, native_of
@@ -46,6 +45,9 @@ from armillary.kernel.stages import (
 )
 from armillary.kernel.tables import Table, pack_all
 from armillary.trace import Program
+
+if TYPE_CHECKING:
+    from armillary.kernel.derivatives import Mode
 
 __all__ = [
     "Callees",

@@ -18,12 +18,9 @@ from armillary.forks import IMPORT_LOCK
 from armillary.kernel import Kernel, shared_kernel
 from armillary.kernel.native import real_type
 from armillary.kernel.python_kernel import PythonProgram
-from armillary.kernel.shared_input import kernel_of_shared_input
 from armillary.kinematics.bound_kernel import AnyKernel, bind
 from armillary.kinematics.inputs import Inputs
-from armillary.kinematics.jacobian import Twist
 from armillary.kinematics.joint_vector import finite_numbers
-from armillary.kinematics.parameters import PARAMETERS, made_with
 from armillary.kinematics.state import State, bound_state, branch_of
 from armillary.model.cell_parameters import named_parameters
 from armillary.model.fields import kept
@@ -38,6 +35,7 @@ from armillary.trace import Program
 if TYPE_CHECKING:
     from armillary.kinematics.closing.branch import Branch
     from armillary.kinematics.closing.kernel import Repeated
+    from armillary.kinematics.jacobian import Twist
 
 __all__ = [
     "EARTH",
@@ -137,7 +135,11 @@ class KernelOptions(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """
         cell, dtype = self.cell, self.dtype
         parameters = named_parameters(cell, self.parameters)
-        make = made_with(make, parameters) if parameters else make
+        if parameters:
+            with IMPORT_LOCK:
+                from armillary.kinematics.parameters import made_with
+
+            make = made_with(make, parameters)
         varied = tuple(each.name for each in parameters)
         if self.state is None:
             names = listed_joints(self.joints)
@@ -189,6 +191,10 @@ def program_kernel(
     """
     if not (selection.passive or repeated):
         if selection.parameters and not isinstance(program, PythonProgram):
+            with IMPORT_LOCK:
+                from armillary.kernel.shared_input import kernel_of_shared_input
+                from armillary.kinematics.parameters import PARAMETERS
+
             return kernel_of_shared_input(program, PARAMETERS, dtype=dtype)
         return shared_kernel(program, dtype=dtype)
     with IMPORT_LOCK:
@@ -311,6 +317,9 @@ def named_twist(
         ModelError: A bare name is not unique, a name is not a text, or a point is not
             three finite numbers.
     """
+    with IMPORT_LOCK:
+        from armillary.kinematics.jacobian import Twist
+
     for name in (frame, relative_to, axes):
         if name is not None:
             check_frame_name(name)

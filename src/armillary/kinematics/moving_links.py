@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +21,14 @@ from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
 from armillary.kernel.stages import Each, Stage
 from armillary.kernel.tables import Table, index, reals, span
-from armillary.kinematics.frame_loop import FrameLoop
 from armillary.kinematics.inputs import Inputs
-from armillary.kinematics.poses import FixedTo, ReleasedFrames, StandingBases
+from armillary.kinematics.kept_formulas import MOTION, kept_formula, motion_digest
+from armillary.kinematics.poses import (
+    MOST_COMPILED,
+    FixedTo,
+    ReleasedFrames,
+    StandingBases,
+)
 from armillary.kinematics.state import State, branch_of
 from armillary.model.fields import kept, kept_few
 from armillary.model.frame import FrameRef
@@ -32,6 +37,9 @@ from armillary.model.tree import Tree
 from armillary.model.workcell import WORLD_LINK, Workcell
 from armillary.spatial.pose import IDENTITY, Pose, matrices_of
 from armillary.trace import Port, Program, trace
+
+if TYPE_CHECKING:  # of large cells
+    from armillary.kinematics.frame_loop import FrameLoop
 
 __all__ = [
     "ATTACHED",
@@ -402,7 +410,11 @@ class MovingLinks:
 
     @cached_property
     def _program(self) -> Program | None:
-        return self.released.program(form="rows", name="links")
+        make = partial(self.released.program, form="rows", name="links")
+        motion = motion_digest(self.cell)
+        if motion is None or self.count > MOST_COMPILED:
+            return make()
+        return kept_formula("links", (motion, self.links), make, made_by=MOTION)
 
     @cached_property
     def _loop(self) -> FrameLoop | None:

@@ -7,23 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, StateError, printable, quote, unknown
+from armillary.forks import IMPORT_LOCK
 from armillary.kernel import Kernel, shared_kernel
 from armillary.kinematics.bound_kernel import AnyKernel, bind
 from armillary.kinematics.inputs import Inputs
-from armillary.kinematics.jacobian import (
-    Twist,
-    acceleration_program,
-    jacobian_program,
-    parameter_jacobian_program,
-    velocity_program,
-)
-from armillary.kinematics.jacobian import velocity as velocity_of
 from armillary.kinematics.kernels import (
     Joints,
     KernelOptions,
@@ -42,6 +35,9 @@ from armillary.model.workcell import Workcell
 from armillary.spatial.twist import move_twist, turn
 from armillary.spatial.vector import subtract, transpose
 from armillary.trace import Program
+
+if TYPE_CHECKING:
+    from armillary.kinematics.jacobian import Twist
 
 __all__ = [
     "Between",
@@ -169,6 +165,9 @@ def jacobian(  # noqa: PLR0913
         dtype=dtype,
         parameters=parameters,
     )
+    with IMPORT_LOCK:
+        from armillary.kinematics.jacobian import jacobian_program
+
     return _of_twists("jacobian", jacobian_program, options, frames, point, axes)
 
 
@@ -218,6 +217,9 @@ def parameter_jacobian(  # noqa: PLR0913
     )
     if not named_parameters(cell, parameters):
         raise ModelError("parameter_jacobian needs one parameter at least.")
+    with IMPORT_LOCK:
+        from armillary.kinematics.jacobian import parameter_jacobian_program
+
     question, program = "parameter_jacobian", parameter_jacobian_program
     return _of_twists(question, program, options, frames, point, axes)
 
@@ -241,6 +243,9 @@ def velocity(
         cell=cell, joints=joints, state=state, relative_to=relative_to
     )
     twist = options.twist(frame, point, axes)
+    with IMPORT_LOCK:
+        from armillary.kinematics.jacobian import velocity_program
+
     return _of_twist("velocity", velocity_program, options, twist)
 
 
@@ -266,6 +271,9 @@ def acceleration(
         cell=cell, joints=joints, state=state, relative_to=relative_to
     )
     twist = options.twist(frame, point, axes)
+    with IMPORT_LOCK:
+        from armillary.kinematics.jacobian import acceleration_program
+
     program = partial(acceleration_program, bias=False)
     return _of_twist("acceleration", program, options, twist)
 
@@ -291,6 +299,9 @@ def bias_acceleration(
         cell=cell, joints=joints, state=state, relative_to=relative_to
     )
     twist = options.twist(frame, point, axes)
+    with IMPORT_LOCK:
+        from armillary.kinematics.jacobian import acceleration_program
+
     program = partial(acceleration_program, bias=True)
     return _of_twist("bias_acceleration", program, options, twist)
 
@@ -439,8 +450,11 @@ def twist_in(state: State, twist: Twist) -> Array:
     """
     total = np.zeros(6)
     if state.qd.any():
+        with IMPORT_LOCK:
+            from armillary.kinematics.jacobian import velocity
+
         rates = enumerate(state.qd.tolist())
-        total += velocity_of(state.tree, state.positions.tolist(), twist, rates)
+        total += velocity(state.tree, state.positions.tolist(), twist, rates)
     bases = [_root(state.tree, at) for at in (twist.frame, twist.relative_to)]
     if state.base_velocities and bases[0] != bases[1]:
         total += _of_base(state, bases[0], twist) - _of_base(state, bases[1], twist)

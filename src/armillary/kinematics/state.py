@@ -40,7 +40,6 @@ from armillary.kinematics.state_contents import (
     state_tables,
     without_repeats,
 )
-from armillary.kinematics.violations import refuse_violations
 from armillary.model.fields import EMPTY, TupleOf, Vector, default, kept
 from armillary.model.frame import FrameRef
 from armillary.model.link_poses import LinkPoses, poses_of
@@ -271,6 +270,9 @@ class State(
         if time is not None:
             _store(changed, "time", _time_of(time))
         if check_limits:
+            with IMPORT_LOCK:
+                from armillary.kinematics.violations import refuse_violations
+
             where, rates = changed.positions.tolist(), changed.qd.tolist()
             refuse_violations(self.cell, where, rates)
         return changed

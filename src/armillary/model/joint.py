@@ -15,11 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import JointError, ShapeError
+from armillary.forks import IMPORT_LOCK
 from armillary.model import parameters
 from armillary.model.fields import replaced
 from armillary.model.motion import TracedMotion, motion_of
-from armillary.model.scaling import scaled_parameters
-from armillary.model.speed_bound import largest_distance, largest_speeds
 from armillary.model.unit import Unit
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import IDENTITY, Pose, pose_from
@@ -424,6 +423,9 @@ class Joint(
         Raises:
             JointError: A limit is NaN.
         """
+        with IMPORT_LOCK:
+            from armillary.model.speed_bound import largest_distance
+
         low, high = self._range(lower, upper)
         return largest_distance(self.motion, self.precursor, low, high)
 
@@ -442,6 +444,9 @@ class Joint(
         Raises:
             JointError: A limit is NaN.
         """
+        with IMPORT_LOCK:
+            from armillary.model.speed_bound import largest_speeds
+
         ((linear, angular),) = largest_speeds(self.motion, (self._range(lower, upper),))
         return linear, angular
 
@@ -484,6 +489,9 @@ class Joint(
         factor = _one_number(factor)
         if not 0.0 < factor < math.inf:
             raise JointError(f"A model is scaled by a number above 0, not {factor!r}.")
+        with IMPORT_LOCK:
+            from armillary.model.scaling import scaled_parameters
+
         scaled = msgspec.structs.replace(self, precursor=self.precursor.scaled(factor))
         return scaled_parameters(scaled, factor)
 

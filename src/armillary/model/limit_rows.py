@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from armillary.model.linear_program import Middle, greatest, middle_of
+from armillary.forks import IMPORT_LOCK
+
+if TYPE_CHECKING:  # few cells have such limits
+    from armillary.model.linear_program import Middle
 
 __all__ = ["LimitRows"]
 
@@ -171,6 +174,9 @@ class LimitRows(msgspec.Struct, frozen=True, eq=False, dict=True):
             lower: Least coordinates, shape (n,).
             upper: Greatest coordinates, shape (n,).
         """
+        with IMPORT_LOCK:
+            from armillary.model.linear_program import Middle, middle_of
+
         low, high = np.asarray(lower, np.float64), np.asarray(upper, np.float64)
         moves = low < high
         centre = np.where(moves, 0.0, low)
@@ -194,6 +200,9 @@ class LimitRows(msgspec.Struct, frozen=True, eq=False, dict=True):
             lower: Least coordinates, shape (n,).
             upper: Greatest coordinates, shape (n,).
         """
+        with IMPORT_LOCK:
+            from armillary.model.linear_program import greatest
+
         low, high = np.array(lower, np.float64), np.array(upper, np.float64)
         centre, _ = self.room_within(low, high)
         A, b = self.polytope(low, high)
@@ -211,6 +220,9 @@ class LimitRows(msgspec.Struct, frozen=True, eq=False, dict=True):
             lower: Least coordinates, shape (n,), finite.
             upper: Greatest coordinates, shape (n,), finite.
         """
+        with IMPORT_LOCK:
+            from armillary.model.linear_program import greatest
+
         low, high = np.asarray(lower, np.float64), np.asarray(upper, np.float64)
         n = len(low)
         centre, _ = self.room_within(low, high)

@@ -13,11 +13,15 @@ own name, always as a whole.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from armillary.errors import ModelError, quote
+from armillary.forks import IMPORT_LOCK
+
+if TYPE_CHECKING:
+    from armillary.model.regular_expression import Expression
 from armillary.limits import PATTERN_LENGTH
-from armillary.model.regular_expression import Expression, compiled, literal
 
 __all__ = [
     "REGEX",
@@ -103,7 +107,9 @@ def scoped(side: str, prefix: str) -> str:
     if not side.startswith(REGEX):
         return f"{prefix}{side}"
     inside = side.removeprefix(REGEX).removeprefix("^")
-    return f"{REGEX}{literal(prefix)}(?:{inside.removesuffix('$')})" if prefix else side
+    return (
+        f"{REGEX}{_literal(prefix)}(?:{inside.removesuffix('$')})" if prefix else side
+    )
 
 
 def links_of(manipulator: str) -> str:
@@ -125,16 +131,27 @@ def links_of(manipulator: str) -> str:
     rest = "" if head == manipulator else ANYTHING
     if is_exact(manipulator):
         return f"{head}{rest}{SEPARATOR}{ANYTHING}"
-    return f"{REGEX}{literal(head)}{rest and '.*'}{SEPARATOR}.*"
+    return f"{REGEX}{_literal(head)}{rest and '.*'}{SEPARATOR}.*"
 
 
 def link_of(qualified: str) -> str:
     """Return the side that names one link, whatever its name holds."""
-    return qualified if is_exact(qualified) else f"{REGEX}{literal(qualified)}"
+    return qualified if is_exact(qualified) else f"{REGEX}{_literal(qualified)}"
 
 
+@lru_cache(maxsize=256)
 def _expression(side: str) -> Expression:
+    with IMPORT_LOCK:
+        from armillary.model.regular_expression import compiled  # few rules have one
+
     return compiled(side.removeprefix(REGEX))
+
+
+def _literal(text: str) -> str:
+    with IMPORT_LOCK:
+        from armillary.model.regular_expression import literal
+
+    return literal(text)
 
 
 def fits(pattern: str, text: str) -> bool:

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import JointError, ShapeError
+from armillary.forks import IMPORT_LOCK
 from armillary.model.closed_form import ClosedForm
 from armillary.model.joint import Joint
 from armillary.model.motion import TracedMotion, motion_of
-from armillary.model.speed_bound import largest_speeds
 from armillary.model.unit import Unit
 from armillary.spatial.pose import IDENTITY, Pose
 
@@ -116,6 +116,9 @@ class Mechanism(Joint, ClosedForm, frozen=True, kw_only=True):
             JointError: A limit is NaN.
             ShapeError: There is not a limit for each coordinate.
         """
+        with IMPORT_LOCK:
+            from armillary.model.speed_bound import largest_speeds
+
         limits = [np.asarray(limit, dtype=np.float64) for limit in (lower, upper)]
         count = len(self.input_units)
         for limit in limits:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from armillary.trace.derivatives import (
-    Followers,
-    composed,
-    cotangent_program,
-    tangent_program,
-)
+from typing import TYPE_CHECKING
+
+from armillary.late_names import LateNames
 from armillary.trace.interval import Interval
 from armillary.trace.jvp import jvp
 from armillary.trace.ops import OPS, Op, Traced
@@ -21,6 +18,14 @@ from armillary.trace.program import (
 )
 from armillary.trace.scalar import Scalar, TracedBool
 from armillary.trace.vjp import vjp
+
+if TYPE_CHECKING:
+    from armillary.trace.derivatives import (
+        Followers,
+        composed,
+        cotangent_program,
+        tangent_program,
+    )
 
 __all__ = [
     "OPS",
@@ -42,3 +47,14 @@ __all__ = [
     "trace",
     "vjp",
 ]
+
+# Few processes ask for derivatives.
+__getattr__ = LateNames(
+    __name__,
+    {
+        "Followers": "derivatives",
+        "composed": "derivatives",
+        "cotangent_program": "derivatives",
+        "tangent_program": "derivatives",
+    },
+).getter()

@@ -8,10 +8,10 @@ import math
 import numbers
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 import numpy as np
@@ -21,6 +21,7 @@ from armillary.errors import TraceError
 from armillary.paused_collector import collector_paused
 from armillary.trace.array import TracedArray
 from armillary.trace.branches import explore
+from armillary.trace.instruction import Instruction, PackedSteps
 from armillary.trace.ops import OPS, Traced, type_real, type_truth
 from armillary.trace.scalar import Node, reachable
 from armillary.trace.source_location import defined, fault
@@ -42,22 +43,6 @@ class Port(msgspec.Struct, frozen=True):
     def size(self) -> int:
         """Return the number of scalars in it."""
         return math.prod(self.shape)
-
-
-class Instruction(NamedTuple):
-    """One step: an operation of earlier steps, a constant, or an input.
-
-    Attributes:
-        name: `const`, `input`, or the name of an operation.
-        args: Positions of the instructions it uses, all earlier.
-        value: The number of a constant, the position of an input; else 0.
-        kind: `real` or `truth`.
-    """
-
-    name: str
-    args: tuple[int, ...] = ()
-    value: float = 0.0
-    kind: str = type_real
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +71,31 @@ class Program:
         default=(), kw_only=True, repr=False
     )
 
+    def __getstate__(self) -> dict[str, Any]:
+        state = {each.name: vars(self).get(each.name) for each in fields(self)}
+        # Always the same, so that pickles of equal programs are equal.
+        for name in ("fingerprint", "length", "operation_count", "_packed"):
+            state[name] = getattr(self, name)
+        return {**state, "instructions": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        del vars(self)["instructions"]  # unpacked when they are asked for
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name != "instructions" or "_packed" not in vars(self):
+                raise AttributeError(
+                    f"'{type(self).__name__}' has no attribute {name!r}"
+                )
+            steps = self._packed.unpacked()
+            return vars(self).setdefault(name, steps)
+
+    @cached_property
+    def _packed(self) -> PackedSteps:
+        return PackedSteps.of(self.instructions)
+
     @cached_property
     def fingerprint(self) -> str:
         """Return a digest of all that the program computes, whatever its name."""
@@ -100,6 +110,11 @@ class Program:
         if self.is_loose:
             text.update(b"loose")
         return text.hexdigest()
+
+    @cached_property
+    def length(self) -> int:
+        """Return the number of instructions."""
+        return len(self.instructions)
 
     @cached_property
     def operation_count(self) -> int:

@@ -6,6 +6,7 @@ is what its radius is added to: a point for a sphere, a segment for a capsule.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal, TypeAlias, final
 
 import msgspec
@@ -14,12 +15,20 @@ from armillary.collision.distance.ball_tree import BALLS
 from armillary.collision.distance.creases import crease_count
 from armillary.collision.distance.sizes import numbers_of, solid_of
 from armillary.kernel.columns import Column, Columns, number_field
-from armillary.kernel.tables import Table
+from armillary.kernel.tables import Table, reals
 from armillary.model.cloud import Cloud
 from armillary.model.primitive import Primitive
 from armillary.trace import Port
 
-__all__ = ["CORNERS", "PairColumns", "Side", "SideName"]
+__all__ = [
+    "CORNERS",
+    "NEWTON_TABLE",
+    "RECORDS",
+    "TABLES",
+    "PairColumns",
+    "Side",
+    "SideName",
+]
 
 SideName: TypeAlias = Literal["a", "b"]
 
@@ -201,3 +210,19 @@ class Side(msgspec.Struct, frozen=True):
     def hull(self) -> Table:
         """Return the table of corners, if the shape is a polyhedron."""
         return Table(f"hull_{self.name}", (number_field(self.corners),))
+
+
+NEWTON_STEPS: Final = 2
+"""Of Newton's method, from about 1e-4 of a radian to rounding."""
+
+NEWTON_TABLE: Final = Table("newton_steps", (reals(PairColumns.newton.name),))
+
+TABLES: Final = (NEWTON_TABLE,)
+"""What stages of pairs read, whatever the shapes."""
+
+RECORDS: Final[Mapping[str, Mapping[str, Sequence[float]]]] = {
+    NEWTON_TABLE.name: {
+        PairColumns.newton.name: [float(k) for k in range(NEWTON_STEPS)]
+    }
+}
+"""What is in those tables."""

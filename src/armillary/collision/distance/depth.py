@@ -11,15 +11,12 @@ Newton's method improves the direction in which the search ends to rounding.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from armillary.collision.distance.columns import PairColumns
 from armillary.collision.distance.gjk import aimed, difference
 from armillary.collision.distance.separation import are_apart, choose, direction
 from armillary.collision.distance.stationary import (
-    NEWTON_RECORDS,
-    NEWTON_TABLE,
     face_stage,
     newton_stages,
 )
@@ -41,18 +38,10 @@ from armillary.spatial.vector import (
 )
 from armillary.trace.functions import by_precision, maximum, minimum, select
 
-__all__ = ["RECORDS", "TABLES", "depth_stages"]
+__all__ = ["depth_stages"]
 
 ANY: Final[Vector3] = (0.2673, 0.9134, 0.3071)
 """A direction that is looked at first where the distance ended in none."""
-
-TABLES: Final = (NEWTON_TABLE,)
-"""What the stages read, whatever the shapes."""
-
-RECORDS: Final[Mapping[str, Mapping[str, Sequence[Any]]]] = {
-    NEWTON_TABLE.name: NEWTON_RECORDS
-}
-"""What is in those tables."""
 
 
 class Trial(NamedTuple):

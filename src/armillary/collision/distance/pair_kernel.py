@@ -9,10 +9,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
-from armillary.collision.distance.cloud import cloud_stages, cloud_tables
-from armillary.collision.distance.columns import PairColumns
-from armillary.collision.distance.curved import are_curved, proven_stages
-from armillary.collision.distance.depth import RECORDS, TABLES
+from armillary.collision.distance.columns import RECORDS, TABLES, PairColumns
 from armillary.collision.distance.separation import Separation
 from armillary.collision.distance.sizes import form_of, numbers_of, with_numbers
 from armillary.collision.distance.support import hull_records
@@ -22,10 +19,12 @@ from armillary.collision.distance.table import (
     is_search,
     stages_of,
 )
+from armillary.forks import IMPORT_LOCK
 from armillary.kernel.columns import each, number_field
 from armillary.kernel.kernel import Kernel
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
+from armillary.kernel.stages import Stage
 from armillary.kernel.tables import Table, pack_all
 from armillary.kernel.two_passes import in_two_passes
 from armillary.kinematics.kept_formulas import LAYERS_BELOW, kept_formula
@@ -166,8 +165,11 @@ def _sooner(
     """Return what batches of a pair in a listed order are asked first, if anything."""
     if not is_search(a, b):
         return None
-    if asked in {"value", "free"} and are_curved(a, b):
-        return "steps"
+    if asked in {"value", "free"}:
+        with IMPORT_LOCK:
+            from armillary.collision.distance.curved import are_curved
+        if are_curved(a, b):
+            return "steps"
     return WITHOUT_DEPTH.get(asked)
 
 
@@ -210,6 +212,9 @@ def _with_tables(
     packed: dict[str, Any] = {}
     for body in columns.bodies:
         if isinstance(body, Cloud):
+            with IMPORT_LOCK:
+                from armillary.collision.distance.cloud import cloud_tables
+
             packed = cloud_tables(body, columns, dtype)
     # Large tables are packed once for all pairs.
     rest = [table for table in pipeline.tables if table.name not in packed]
@@ -263,6 +268,28 @@ def _kept_pipeline(
     return kept_formula("distance", parts, made, made_by=MAKERS)
 
 
+def _between(
+    columns: PairColumns, asked: ValueAsked | Literal["all"], *, is_limited: bool
+) -> tuple[Stage, ...]:
+    """Return the stages from the pose of B in A to what is asked of the cores."""
+    if asked == "steps":
+        with IMPORT_LOCK:
+            from armillary.collision.distance.curved import proven_stages
+        return proven_stages(columns)
+    stages = stages_of
+    if columns.cloud is not None:
+        with IMPORT_LOCK:
+            from armillary.collision.distance.cloud import cloud_stages
+        stages = cloud_stages
+    return stages(
+        columns,
+        is_full=asked == "all",
+        has_depth=asked not in {"free", "touch"},
+        has_distance=asked not in {"gap", "touch"},
+        is_limited=is_limited,
+    )
+
+
 def _pipeline(
     a: Primitive | Cloud,
     b: Primitive | Cloud,
@@ -289,20 +316,9 @@ def _pipeline(
     own = () if sizes == "alone" else (columns.pose_a, columns.pose_b)
     by_side = columns.numbers.values()
     numbers = tuple(port for port in by_side if port)
-    settings = {
-        "is_full": is_full,
-        "has_depth": asked not in {"free", "touch"},
-        "has_distance": asked not in {"gap", "touch"},
-    }
     stages = (
         _relative(columns, links, own, is_turned=is_turned),
-        *(
-            proven_stages(columns)
-            if asked == "steps"
-            else stages_of(columns, **settings, is_limited=is_limited)
-            if columns.cloud is None
-            else cloud_stages(columns, **settings, is_limited=is_limited)
-        ),
+        *_between(columns, asked, is_limited=is_limited),
         _rounded(columns, is_turned=is_turned) if is_full else _rounded_value(columns),
     )
     # Numbers are inputs, or fields of a record; then all stages run at that record.

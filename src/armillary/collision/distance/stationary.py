@@ -19,10 +19,10 @@ none: widths are compared.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from armillary.collision.distance.columns import PairColumns
+from armillary.collision.distance.columns import NEWTON_TABLE, PairColumns
 from armillary.collision.distance.creases import (
     AXES,
     FLAT,
@@ -38,7 +38,6 @@ from armillary.collision.distance.separation import choose
 from armillary.collision.distance.sizes import with_numbers
 from armillary.kernel.columns import each
 from armillary.kernel.stages import Stage
-from armillary.kernel.tables import Table, reals
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import (
     Matrix,
@@ -58,10 +57,7 @@ from armillary.spatial.vector import (
 )
 from armillary.trace.functions import absolute, by_precision, maximum, select, sqrt
 
-__all__ = ["NEWTON_RECORDS", "NEWTON_TABLE", "face_stage", "newton_stages"]
-
-STEPS: Final = 2
-"""Of Newton's method, from about 1e-4 of a radian to rounding."""
+__all__ = ["face_stage", "newton_stages"]
 
 LONGEST: Final = 0.3
 """Longest step, as a tangent."""
@@ -69,12 +65,6 @@ LONGEST: Final = 0.3
 X_AXIS: Final[Vector3] = (1.0, 0.0, 0.0)
 Y_AXIS: Final[Vector3] = (0.0, 1.0, 0.0)
 Z_AXIS: Final[Vector3] = (0.0, 0.0, 1.0)
-
-NEWTON_TABLE: Final = Table("newton_steps", (reals(PairColumns.newton.name),))
-
-NEWTON_RECORDS: Final[Mapping[str, Sequence[Any]]] = {
-    PairColumns.newton.name: [float(k) for k in range(STEPS)]
-}
 
 
 def newton_stages(columns: PairColumns) -> tuple[Stage, ...]:

@@ -18,7 +18,6 @@ from armillary.collision.distance.capsule import (
     lozenge_capsule,
 )
 from armillary.collision.distance.columns import PairColumns
-from armillary.collision.distance.convex import convex_stages
 from armillary.collision.distance.half_space import half_space_stages
 from armillary.collision.distance.separation import Formula, GapFormula, Separation
 from armillary.collision.distance.sizes import solid_of, with_numbers
@@ -34,6 +33,7 @@ from armillary.collision.distance.sphere import (
     triangular_lozenge_sphere,
 )
 from armillary.errors import ModelError
+from armillary.forks import IMPORT_LOCK
 from armillary.kernel.stages import Stage
 from armillary.model.cloud import Cloud
 from armillary.model.primitive import Primitive
@@ -155,6 +155,11 @@ def stages_of(
         )
     if isinstance(a, HalfSpace):
         return half_space_stages(columns)
+    with IMPORT_LOCK:
+        from armillary.collision.distance.convex import (
+            convex_stages,  # kept formulas need none
+        )
+
     return convex_stages(
         columns,
         is_full=is_full,

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from urllib.parse import unquote
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -24,13 +23,14 @@ from armillary.formats.paths import Files, Roots
 from armillary.limits import COARSE_STL, FILE_SIZE, IMAGE_SIZE, LARGE_STL, OBJ_LIBRARIES
 from armillary.model.distinct_numbers import distinct_numbers
 from armillary.model.geometry.triangles import Triangles
-from armillary.model.shapes import ConvexPolyhedron, Mesh
-from armillary.model.shapes.convex_polyhedron import MOST_VERTICES
-from armillary.model.shapes.mesh import MeshPart
+from armillary.model.shapes.mesh import Mesh, MeshPart
 
 if TYPE_CHECKING:
     from armillary.formats.mesh.surface import MeshSurface
     from armillary.formats.mesh.usd import StageMeshes
+    from armillary.model.shapes.convex_polyhedron import ConvexPolyhedron
+
+Corners = tuple[tuple[float, float, float], ...]
 
 __all__ = ["MeshFile", "MeshFiles", "mesh_files"]
 
@@ -95,6 +95,7 @@ class MeshFiles:
         self._known_coarse: dict[Path, MeshPart | None] = {}
         self._stages: dict[Path, StageMeshes] = {}
         self._in_stages: dict[tuple[Path, str], MeshSurface] = {}
+        self._corners: dict[tuple[Any, ...], Corners] = {}
         self._hulls: dict[tuple[Any, ...], ConvexPolyhedron] = {}
         # Files that are read in pieces may be larger, by as much as declared.
         pieces = size_cap * (COARSE_STL.most // FILE_SIZE.most)
@@ -148,19 +149,28 @@ class MeshFiles:
             ModelError: SciPy is not installed; or, with a tolerance, the hull is flat
                 or has too many corners.
         """
+        looks: dict[str, Any] = {
+            "name": mesh.name,
+            "pose": mesh.pose,
+            "colour": mesh.colour,
+        }
+        # The same object for the same shape: what follows from it is kept with it.
+        like = (mesh.file, mesh.scale, tolerance, *looks.values())
+        made = self._hulls.get(like)
+        if made is not None:
+            return made
         surface = self._surface(mesh, place)
         if surface is None:
             return None
         key = (surface.path, split_reference(mesh.file)[1], mesh.scale, tolerance)
-        if key not in self._hulls:
+        if key not in self._corners:
             triangles = surface.triangles().scaled(mesh.scale)
-            self._hulls[key] = _hull(triangles, tolerance)
-        # The same object for the same shape: what follows from it is kept with it.
-        looks = {"name": mesh.name, "pose": mesh.pose, "colour": mesh.colour}
-        like = (*key, *looks.values())
-        if like not in self._hulls:
-            self._hulls[like] = msgspec.structs.replace(self._hulls[key], **looks)
-        return self._hulls[like]
+            self._corners[key] = _hull(triangles, tolerance)
+        with IMPORT_LOCK:
+            from armillary.model.shapes.convex_polyhedron import ConvexPolyhedron
+
+        made = ConvexPolyhedron(vertices=self._corners[key], **looks)
+        return self._hulls.setdefault(like, made)
 
     def parts(
         self, mesh: Mesh, *, place: Place | None = None
@@ -361,10 +371,17 @@ def _again(
     return MeshFiles(base, roots=roots, missing=missing, size_cap=size_cap)
 
 
-def _hull(triangles: Triangles, tolerance: float | None) -> ConvexPolyhedron:
+def _hull(triangles: Triangles, tolerance: float | None) -> Corners:
+    """Return the corners of a hull, see `MeshFiles.hull`."""
+    with IMPORT_LOCK:
+        from armillary.model.shapes.convex_polyhedron import (
+            MOST_VERTICES,
+            ConvexPolyhedron,
+        )
+
     points = triangles.vertices[distinct_numbers(triangles.faces)]
     if tolerance is not None:
-        return ConvexPolyhedron.around(points, tolerance=tolerance)
+        return ConvexPolyhedron.around(points, tolerance=tolerance).vertices
     size = float(np.ptp(points, axis=0).max())
     if size == 0.0:
         raise ModelError("All corners of the mesh are at one point.")
@@ -381,4 +398,4 @@ def _hull(triangles: Triangles, tolerance: float | None) -> ConvexPolyhedron:
 
     # SciPy alone takes longer to import than all hulls of a robot to load.
     (corners,) = cached_arrays("hull", [points], made, made_by=HULL_MAKERS)
-    return ConvexPolyhedron(vertices=tuple(map(tuple, corners.tolist())))
+    return tuple(map(tuple, corners.tolist()))

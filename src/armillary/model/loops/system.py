@@ -6,13 +6,14 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate, chain, pairwise
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, quote
+from armillary.forks import IMPORT_LOCK
 from armillary.model.link_poses import LinkTree
 from armillary.model.loops.equations import (
     LoopEquations,
@@ -20,14 +21,10 @@ from armillary.model.loops.equations import (
     PlacedLoop,
     loop_equations,
 )
-from armillary.model.loops.home import (
-    Eliminated,
-    ScaledRows,
-    closed_near,
-    eliminated,
-    opening,
-)
 from armillary.model.unit import Unit
+
+if TYPE_CHECKING:
+    from armillary.model.loops.home import Eliminated, ScaledRows
 
 __all__ = ["Block", "LoopSystem", "combined", "loop_system"]
 
@@ -238,6 +235,14 @@ def loop_system(
         ModelError: Nothing moves in a loop, it cannot close at home, home is singular,
             or loops leave nothing to move.
     """
+    with IMPORT_LOCK:  # few cells have loops
+        from armillary.model.loops.home import (
+            ScaledRows,
+            closed_near,
+            eliminated,
+            opening,
+        )
+
     _check_lengths(placed, joints)
     equations = [loop_equations(tree, each) for each in placed]
     scaled = ScaledRows(equations, joints)

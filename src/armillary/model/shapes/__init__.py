@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
-from armillary.model.shape import Shape
-from armillary.model.shapes.box import Box
-from armillary.model.shapes.capsule import Capsule
-from armillary.model.shapes.circular_lozenge import CircularLozenge
-from armillary.model.shapes.cone import Cone
-from armillary.model.shapes.convex_polyhedron import ConvexPolyhedron
-from armillary.model.shapes.cylinder import Cylinder
-from armillary.model.shapes.ellipsoid import Ellipsoid
-from armillary.model.shapes.half_space import HalfSpace
-from armillary.model.shapes.lozenge import Lozenge
-from armillary.model.shapes.mesh import Mesh
-from armillary.model.shapes.points import Points
-from armillary.model.shapes.sphere import Sphere
-from armillary.model.shapes.tetrahedron import Tetrahedron
-from armillary.model.shapes.triangular_lozenge import TriangularLozenge
-from armillary.model.shapes.voxels import Voxels
+from armillary.late_names import LateNames
+
+if TYPE_CHECKING:
+    from armillary.model.shape import Shape
+    from armillary.model.shapes.box import Box
+    from armillary.model.shapes.capsule import Capsule
+    from armillary.model.shapes.circular_lozenge import CircularLozenge
+    from armillary.model.shapes.cone import Cone
+    from armillary.model.shapes.convex_polyhedron import ConvexPolyhedron
+    from armillary.model.shapes.cylinder import Cylinder
+    from armillary.model.shapes.ellipsoid import Ellipsoid
+    from armillary.model.shapes.half_space import HalfSpace
+    from armillary.model.shapes.lozenge import Lozenge
+    from armillary.model.shapes.mesh import Mesh
+    from armillary.model.shapes.points import Points
+    from armillary.model.shapes.sphere import Sphere
+    from armillary.model.shapes.tetrahedron import Tetrahedron
+    from armillary.model.shapes.triangular_lozenge import TriangularLozenge
+    from armillary.model.shapes.voxels import Voxels
+
+    SHAPES: tuple[type[Shape], ...]
+    """Every kind of shape."""
 
 __all__ = [
     "SHAPES",
@@ -40,21 +46,33 @@ __all__ = [
     "Voxels",
 ]
 
-SHAPES: Final[tuple[type[Shape], ...]] = (
-    Box,
-    Sphere,
-    Cylinder,
-    Capsule,
-    Lozenge,
-    CircularLozenge,
-    TriangularLozenge,
-    HalfSpace,
-    Ellipsoid,
-    Cone,
-    Tetrahedron,
-    ConvexPolyhedron,
-    Mesh,
-    Points,
-    Voxels,
+_CLASSES: Final = LateNames(
+    __name__,
+    {
+        "Box": "box",
+        "Sphere": "sphere",
+        "Cylinder": "cylinder",
+        "Capsule": "capsule",
+        "Lozenge": "lozenge",
+        "CircularLozenge": "circular_lozenge",
+        "TriangularLozenge": "triangular_lozenge",
+        "HalfSpace": "half_space",
+        "Ellipsoid": "ellipsoid",
+        "Cone": "cone",
+        "Tetrahedron": "tetrahedron",
+        "ConvexPolyhedron": "convex_polyhedron",
+        "Mesh": "mesh",
+        "Points": "points",
+        "Voxels": "voxels",
+    },
 )
-"""Every kind of shape."""
+
+_class = _CLASSES.getter()
+
+
+def __getattr__(name: str) -> Any:
+    return tuple(_CLASSES.values()) if name == "SHAPES" else _class(name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 import numpy as np
@@ -12,7 +12,9 @@ import numpy.typing as npt
 from armillary.model.fields import ThreeFloats, default
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.shape import Colour, Shape
-from armillary.model.shapes.convex_polyhedron import ConvexPolyhedron
+
+if TYPE_CHECKING:
+    from armillary.model.shapes.convex_polyhedron import ConvexPolyhedron
 
 
 class Mesh(Shape, frozen=True, kw_only=True, tag="mesh"):
