@@ -11,12 +11,12 @@ from armillary.collision.check_tables import CheckTables
 from armillary.collision.shape_pairs import Placed
 from armillary.kinematics.speed_bounds import SpeedBounds
 
-__all__ = ["Reach", "link_levers"]
+__all__ = ["LinkReach", "link_levers"]
 
 Array = npt.NDArray[np.float64]
 
 
-class Reach(NamedTuple):
+class LinkReach(NamedTuple):
     """How far points of links are from the origins of their moving links.
 
     Attributes:
@@ -33,7 +33,7 @@ def link_levers(
     tables: CheckTables,
     speeds: SpeedBounds,
     placed: Placed,
-    nearer: Reach | None = None,
+    nearer: LinkReach | None = None,
 ) -> tuple[Array, Array]:
     """Return how fast links move, and how fast those of pairs approach each other.
 

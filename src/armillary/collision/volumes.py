@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.check_tables import CheckTables
-from armillary.collision.link_levers import Reach, link_levers
+from armillary.collision.link_levers import LinkReach, link_levers
 from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.shape_boxes import BoxColumns
 from armillary.kinematics.speed_bounds import SpeedBounds, zero_product
@@ -224,7 +224,7 @@ def approach_rates(pairs: PlacedPairs, lower: Array, upper: Array) -> Array:
     return whole
 
 
-def _reach_of_links(pairs: PlacedPairs, speeds: SpeedBounds) -> Reach:
+def _reach_of_links(pairs: PlacedPairs, speeds: SpeedBounds) -> LinkReach:
     """Return how far links reach, by the corners of boxes around their shapes.
 
     A long link that turns about its own axis has a sphere that is much too large. The
@@ -246,7 +246,7 @@ def _reach_of_links(pairs: PlacedPairs, speeds: SpeedBounds) -> Reach:
         far[link] = size + radius + rounded
         own[link] = speeds.own_speeds(int(rows[link]), points)
         own[link] += zero_product(speeds.angular, radius + rounded)
-    return Reach(far, own)
+    return LinkReach(far, own)
 
 
 def _shape_boxes(tables: CheckTables) -> ShapeBoxes:

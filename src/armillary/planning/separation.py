@@ -262,11 +262,11 @@ def _wall(
         depths: See `_Boxes`.
         start: A box.
         goals: Boxes, by the numbers of each axis.
-        deepest: Walls are no deeper than this, as they seem to be in larger boxes [m].
+        deepest: No wall is deeper than this, by the middles of larger boxes [m].
 
     Returns:
         Its depth [m], and which boxes it is of; none where links that touch in the
-        middles of boxes are no wall.
+        middles of boxes do not separate them.
     """
     depth = min(deepest, float(depths.max()))
     for _ in range(DEPTHS):
