@@ -45,7 +45,7 @@ SOME = 24
 """Values of which all branches of one pose are returned."""
 
 
-class _Grid(NamedTuple):
+class _JointGrid(NamedTuple):
     """Which values of the joint are tried for the nearest answer.
 
     Attributes:
@@ -59,8 +59,8 @@ class _Grid(NamedTuple):
     best: int
 
 
-PLAIN: Final = _Grid(np.linspace(0.0, 1.0, 256), np.linspace(-1.0, 1.0, 17), 3)
-TESTED: Final = _Grid(np.linspace(0.0, 1.0, 24), np.linspace(-1.0, 1.0, 9), 1)
+PLAIN: Final = _JointGrid(np.linspace(0.0, 1.0, 256), np.linspace(-1.0, 1.0, 17), 3)
+TESTED: Final = _JointGrid(np.linspace(0.0, 1.0, 24), np.linspace(-1.0, 1.0, 9), 1)
 """Where answers are tested for collision, which takes longer than finding them."""
 
 WIDER: Final = 4.0  # as far a joint without limits is tried if nothing is found
@@ -202,7 +202,9 @@ class FreeJoint:
 
         return self._best(rows, near, least, PLAIN)
 
-    def _best(self, rows_at: Rows, near: Array, least: Array, grid: _Grid) -> Array:
+    def _best(
+        self, rows_at: Rows, near: Array, least: Array, grid: _JointGrid
+    ) -> Array:
         """Return the best rows that are found for each target.
 
         The worth of the nearest branch at values of the joint has local minima. About
@@ -478,7 +480,7 @@ class FreeJoint:
         return way
 
 
-def _searched(rows_at: Rows, low: Array, high: Array, grid: _Grid) -> Array:
+def _searched(rows_at: Rows, low: Array, high: Array, grid: _JointGrid) -> Array:
     """Return the best rows for values between ends (count, 1), see `_best`."""
     each = np.arange(len(low))[:, np.newaxis]
     values = low + (high - low) * grid.parts
