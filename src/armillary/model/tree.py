@@ -84,6 +84,7 @@ class Tree(msgspec.Struct, frozen=True, eq=False, dict=True):
             where it is fixed, several coordinates where it is a mechanism.
         base_of: The manipulator whose base each link is, -1 for the others; the last is
             the world's.
+        stands: Where bases are, or which of another tree's moved.
         alike: Another tree that attaches bases to the same frames, at other poses. What
             only attachments decide is cached there, once for all such trees.
     """
@@ -92,6 +93,7 @@ class Tree(msgspec.Struct, frozen=True, eq=False, dict=True):
     parents: tuple[int, ...]
     drives: tuple[tuple[Drive, ...], ...]
     base_of: tuple[int, ...]
+    stands: tuple[Base, ...] | DifferentBases
     alike: Tree | None = None
 
     @classmethod
@@ -112,34 +114,35 @@ class Tree(msgspec.Struct, frozen=True, eq=False, dict=True):
                 bases.append(Base(frame, mount.on, mount.pose, mode))
             base_of[cell.starts[k] + manipulator.base] = k
         parents = tuple(cell.joints.bare_tree.parents)
-        made = cls(cell, parents, cell.joints.drives, tuple(base_of))
-        vars(made)["bases"] = tuple(bases)
-        return made
+        return cls(cell, parents, cell.joints.drives, tuple(base_of), tuple(bases))
 
     @cached_property
     def bases(self) -> tuple[Base, ...]:
         """Return where the base of each manipulator is attached."""
-        return self._moved.written
+        stands = self.stands
+        return stands.written if isinstance(stands, DifferentBases) else stands
 
     @property
     def _moved(self) -> DifferentBases:
         """Return which bases moved since a tree whose bases are written."""
-        return self.__dict__.get("moved") or DifferentBases(self, {})
+        stands = self.stands
+        is_other = isinstance(stands, DifferentBases)
+        return stands if is_other else DifferentBases(self, {})
 
     def base(self, manipulator: int) -> Base:
         """Return where the base of a manipulator is attached, by its number."""
-        moved: DifferentBases | None = self.__dict__.get("moved")
-        if moved is None:
-            return self.bases[manipulator]
-        tree, bases = moved
+        stands = self.stands
+        if not isinstance(stands, DifferentBases):
+            return stands[manipulator]
+        tree, bases = stands
         known = bases.get(manipulator)
         return tree.bases[manipulator] if known is None else known[0]
 
     def base_matrix(self, manipulator: int) -> Array:
         """Return the pose of a base in the link that carries it, shape (4, 4)."""
-        moved: DifferentBases | None = self.__dict__.get("moved")
-        if moved is not None:
-            _, matrix = moved.bases.get(manipulator, _UNMOVED)
+        stands = self.stands
+        if isinstance(stands, DifferentBases):
+            _, matrix = stands.bases.get(manipulator, _UNMOVED)
             if matrix is not None:
                 return matrix
         return self.base_matrices[manipulator]
@@ -184,26 +187,23 @@ class Tree(msgspec.Struct, frozen=True, eq=False, dict=True):
             for k, base in changes.items():
                 bases[k] = base
                 parents[self.base_link(k)] = base.frame.link
-            made = type(self)(self.cell, tuple(parents), self.drives, self.base_of)
-            vars(made)["bases"] = tuple(bases)
+            made = type(self)(
+                self.cell, tuple(parents), self.drives, self.base_of, tuple(bases)
+            )
             if are_same_movable:
                 vars(made)["movable"] = self.movable
             return made
         # Bases only move: the links and what carries them are the same. Of few that
         # moved since bases were written, these are noted; so there are no chains.
-        made = type(self)(
-            self.cell, self.parents, self.drives, self.base_of, self.alike or self
-        )
         tree, before = self._moved
         if matrices is None:
             matrices = [None] * len(changes)
         now = zip(changes, zip(changes.values(), matrices, strict=True), strict=True)
         moved = DifferentBases(tree, {**before, **dict(now)})
-        if len(moved.bases) * FEW_MOVED > len(tree.bases):
-            vars(made)["bases"] = moved.written
-        else:
-            vars(made)["moved"] = moved
-        return made
+        are_many = len(moved.bases) * FEW_MOVED > len(tree.bases)
+        stands = moved.written if are_many else moved
+        same = self.cell, self.parents, self.drives, self.base_of
+        return type(self)(*same, stands, self.alike or self)
 
     def placed(self, changes: Mapping[int, Base], poses: Array | None = None) -> Self:
         """Return what `attached` does, for poses of floats alone.
