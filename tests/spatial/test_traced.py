@@ -36,6 +36,8 @@ from programs import verify
 
 FLOATS_ONLY = {
     "vector.number",
+    "polynomial.derivative",
+    "polynomial.differentiation",
     "pose.matrices_of",
     "pose.pose_of_matrix",
     "vector.are_floats",
