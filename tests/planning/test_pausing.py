@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from itertools import pairwise
 
 import numpy as np
@@ -240,3 +241,20 @@ def test_edges_that_are_refuted_are_removed_with_all_they_bear(hole: float):
                 assert abs(y - at_y) < 0.5 * hole
     assert (FOUND if hole else FULL, True) in endings
     assert {status for status, _ in endings} <= {FULL, *([FOUND] if hole else [])}
+
+
+def test_a_signal_before_the_thread_begins_ends_the_search(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    planned = behind_a_thin_wall(0.0, 6.0)
+    start, goal = np.array([-5.0, -5.0]), np.array([5.0, -4.0])
+    monkeypatch.setattr("armillary.planning.loop_memory.UNINTERRUPTED", 0)
+
+    def interrupted(_: threading.Thread) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("threading.Thread.start", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            planned(start, goal, timeout=None)
+    assert planned(start, start + 1.0)
