@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from itertools import pairwise
 
 import numpy as np
@@ -10,12 +11,14 @@ import pytest
 
 import armillary as arm
 from armillary.collision.check import CollisionCheck
+from armillary.kernel.binding import address_of
 from armillary.kernel.column_function import RowFunction
 from armillary.planning.goals import Goals
-from armillary.planning.layout import PAUSED
+from armillary.planning.layout import FOUND, FULL, PAUSED, TREE, WORK
 from armillary.planning.loop_memory import RESULTS, LoopMemory, NativeCall, Problem
-from armillary.planning.way_search import AskedWay
-from armillary.shapes import Box
+from armillary.planning.search_code import REMOVED
+from armillary.planning.way_search import AskedWay, WaySearch
+from armillary.shapes import Box, Sphere
 from ball_arm import among_balls, at, cell_of, dense, free_positions, gaps
 
 Array = np.ndarray
@@ -172,3 +175,86 @@ def test_a_way_along_constraints_takes_one_call_of_the_loop(
         assert plan.success and plan.proven
     # The rows are the errors of start and goal.
     assert calls == {"loop": len(solved), "rows": len(solved)} and len(solved) > 2
+
+
+def trees_of(memory: LoopMemory) -> list[tuple[Array, Array]]:
+    """Return the parents and radii of the nodes of both trees."""
+    arrays = [each for each in memory.owned if isinstance(each, np.ndarray)]
+    known = {address_of(each): each for each in arrays}
+    first = WORK.offsets["tree"] // 8
+    found: list[tuple[Array, Array]] = []
+    for tree in memory.words[first : first + 2].tolist():
+        words = known[tree]
+        count = words[TREE.offsets["count"] // 8]
+        parent, radius = (
+            known[words[TREE.offsets[x] // 8]][:count] for x in ("parent", "radius")
+        )
+        found.append((parent, radius))
+    return found
+
+
+def behind_a_thin_wall(hole: float, at_y: float) -> arm.Planner:
+    """Return a ball on two slides, before a wall that samples jump over."""
+    size, thick = 10.0, 1e-3
+    slides = [
+        arm.Link(
+            name=name,
+            parent=parent,
+            joint=arm.joints.Prismatic(axis=axis),
+            limits=arm.Limits(lower=-size, upper=size),
+            collisions=[Sphere(radius=1e-3)] if parent == "a" else [],
+        )
+        for name, parent, axis in (("a", "base", (1, 0, 0)), ("b", "a", (0, 1, 0)))
+    ]
+    robot = arm.Manipulator(name="robot", links=[arm.Link(name="base"), *slides])
+    ends = (-size - 1.0, at_y - 0.5 * hole, at_y + 0.5 * hole, size + 1.0)
+    walls = [
+        at(Box, 0.0, 0.5 * (low + high), 0.0, size=(thick, high - low, 1.0))
+        for low, high in (ends[:2], ends[2:])
+    ]
+    wall = arm.Manipulator(name="wall", links=[arm.Link(name="b", collisions=walls)])
+    cell = arm.Cell(manipulators=[robot, wall])
+    return cell.planner(cell.collision(), resolution=size)
+
+
+@pytest.mark.parametrize("hole", [0.0, 0.02])
+def test_edges_that_are_refuted_are_removed_with_all_they_bear(hole: float):
+    """Detours through a small hole are seldom found; without it there are none."""
+    at_y, endings = 6.0, set[tuple[int, bool]]()
+    planned = behind_a_thin_wall(hole, at_y)
+    # Trees are full soon where no way is found.
+    ways = WaySearch(planned._planned, planned.options._replace(nodes=500))
+    start, goals = np.array([-5.0, -5.0]), np.array([[5.0, -4.0]])
+    loop = ways.loop(start, goals)
+    for seed in range(16):
+        with loop.begun(Problem(start, goals, seed, 0)) as search:
+            found = search.run()
+            trees = trees_of(search._memory)
+        for parent, radius in trees:
+            is_there = (radius != REMOVED) & (parent >= 0)
+            assert (radius[parent[is_there]] != REMOVED).all()
+        is_pruned = any((radius == REMOVED).any() for _, radius in trees)
+        endings.add((found.status, is_pruned))
+        for p, q in pairwise(found.q):
+            if (p[0] < 0.0) != (q[0] < 0.0):
+                y = p[1] + (q[1] - p[1]) * p[0] / (p[0] - q[0])
+                assert abs(y - at_y) < 0.5 * hole
+    assert (FOUND if hole else FULL, True) in endings
+    assert {status for status, _ in endings} <= {FULL, *([FOUND] if hole else [])}
+
+
+def test_a_signal_before_the_thread_begins_ends_the_search(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    planned = behind_a_thin_wall(0.0, 6.0)
+    start, goal = np.array([-5.0, -5.0]), np.array([5.0, -4.0])
+    monkeypatch.setattr("armillary.planning.loop_memory.UNINTERRUPTED", 0)
+
+    def interrupted(_: threading.Thread) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("threading.Thread.start", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            planned(start, goal, timeout=None)
+    assert planned(start, start + 1.0)

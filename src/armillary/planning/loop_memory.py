@@ -184,9 +184,11 @@ class LoopMemory:
             if is_short or self.call[RESULTS] != PAUSED:
                 return
         # `Thread.is_alive` is not asked: of a `join` that a signal ended it says False.
-        done = threading.Event()
+        done, begun = threading.Event(), threading.Lock()
 
         def run_there() -> None:
+            if not begun.acquire(blocking=False):
+                return
             try:
                 run(until)
             finally:
@@ -203,7 +205,9 @@ class LoopMemory:
             while not done.wait(0.05):
                 pass
         finally:
-            while not done.is_set():  # it works in this memory
+            # A signal may come before the thread begins; then it does nothing.
+            never = begun.acquire(blocking=False)
+            while not (never or done.is_set()):  # it works in this memory
                 self.call[DEADLINE] = LONG_AGO
                 with contextlib.suppress(KeyboardInterrupt):  # a second one
                     done.wait(0.001)
