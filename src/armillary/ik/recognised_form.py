@@ -37,7 +37,7 @@ from armillary.ik.closed_forms.recognise import recognise
 from armillary.ik.closed_forms.screw_axes import inner_goal
 from armillary.ik.manipulability import REGULAR, manipulability
 from armillary.ik.method import Candidates, IKMethod, residual_of, squares_of
-from armillary.ik.problem import Goal, IKProblem
+from armillary.ik.problem import MAKERS, Goal, IKProblem
 from armillary.ik.query import (
     TOLERANCE,
     IKQuery,
@@ -60,7 +60,7 @@ from armillary.ik.solution import Answers, Solution
 from armillary.kernel import Kernel, shared_kernel
 from armillary.kinematics.bound_kernel import AnyKernel, bind, for_plain_rows
 from armillary.kinematics.inputs import Inputs
-from armillary.kinematics.kept_formulas import LAYERS_BELOW, kept_formula
+from armillary.kinematics.kept_formulas import kept_formula
 from armillary.trace import Program
 
 Array = npt.NDArray[np.float64]
@@ -75,15 +75,6 @@ MOST_TOLERANCES = 64
 MOST_CHANGE = 1e4
 """How many times as much as its formula answers of an arm differ where |det J| is one
 over that: beyond, they may be others."""
-
-MAKERS: Final = (
-    *LAYERS_BELOW,
-    "armillary.kinematics",
-    "armillary.ik",
-    "armillary.ik.closed_forms",
-    "armillary.ik.closed_forms.general_6r",
-)
-"""What traces the programs."""
 
 _ANSWERED = SOLVED, SINGULAR
 ALL_ANGLES = np.arange(24) * math.tau / 24
