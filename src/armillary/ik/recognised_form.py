@@ -214,6 +214,7 @@ class RecognisedForm:
         elif not angles:
             single = self._single_near
         elif is_plain_vector(near, self._home):
+            near = np.minimum(np.maximum(near, self._finite[0]), self._finite[1])
             angles = (np.asarray(self._angle_at(near)),)
         else:
             return None
@@ -236,8 +237,7 @@ class RecognisedForm:
             other = local(target, near)
             if other is None:
                 return None
-            there = np.clip(near, *self._problem.finite_limits)
-            steps = [((q - there) ** 2).sum() for q in (other.q, row[:n])]
+            steps = [((q - near) ** 2).sum() for q in (other.q, row[:n])]
             if steps[0] < steps[1]:
                 return other
         return Solution.of_row(row, n, candidate_of)
@@ -333,6 +333,7 @@ class RecognisedForm:
         allowed, kernel = self.allowed(query.tolerance), self._best
         angle, free = query.arm_angle, has_free_elbow(self, query)
         if self.arm_angle is not None and angle is None:
+            near = np.clip(near, *self._finite)
             angle = np.asarray(self.arm_angle(near))
         elif angle is None and query.near is not None:
             kernel = self._best_near
