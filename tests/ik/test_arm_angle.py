@@ -236,6 +236,21 @@ def test_rows_that_are_not_finite_fail_alone() -> None:
     assert list(ik(targets, arm_angle=angle).success) == [True, False, False, False]
 
 
+@pytest.mark.parametrize("beyond", [np.inf, 4.0])
+def test_near_is_taken_within_limits(beyond: float) -> None:
+    """No answer has the arm angle of what is beyond them; of infinity there is none."""
+    cell = straight(LIMITS)
+    _, X, _ = sample(cell, 8)
+    ends = np.where(np.arange(7) % 2 == 0, LIMITS, 0.3)
+    near = np.where(np.arange(7) % 2 == 0, beyond, 0.3)
+    ik = cell.ik("tool")
+    found, wanted = ik(X, near=near), ik(X, near=ends)
+    assert found.success.all()
+    np.testing.assert_array_equal(found.q, wanted.q)
+    single = [ik(target, near=near) for target in X]
+    np.testing.assert_array_equal([one.q for one in single], wanted.q)
+
+
 def test_the_need_of_an_arm_angle_is_reported() -> None:
     ik = straight().ik("tool")
     with pytest.raises(ModelError, match=r"infinitely many ways.*arm_angle=0\.0"):

@@ -9,10 +9,14 @@ import pytest
 
 import armillary as arm
 from armillary.disk_cache import FORMULAS
+from armillary.ik import held_joints
 from armillary.ik.closed_forms import decoupled, planar, point, recognise
 from armillary.ik.closed_forms.program import best_program
+from armillary.ik.held_joints import HeldForm
 from armillary.ik.recognised_form import RecognisedForm, arm_problem
+from armillary.kernel import Kernel
 from armillary.kinematics.identity import digest
+from armillary.trace import Program
 
 
 @pytest.fixture(autouse=True)
@@ -42,6 +46,36 @@ def test_a_kept_program_is_what_would_be_traced(place: Path):
     assert len(list(place.glob(f"*{FORMULAS}"))) == 1
     assert first == again == traced
     assert first.fingerprint == again.fingerprint == traced.fingerprint
+
+
+def nearest_of(cell: arm.Cell) -> Program:
+    form = HeldForm(cell.ik("tool0")._problem, (0,))
+    assert isinstance(form.nearest, Kernel)
+    return form.nearest.program
+
+
+def test_what_is_nearest_of_given_joints_is_kept(
+    monkeypatch: pytest.MonkeyPatch, place: Path
+):
+    first = nearest_of(arm.example("ur10_on_rail"))
+    kept = set(place.glob(f"*{FORMULAS}"))
+    with monkeypatch.context() as other:
+        other.setattr(held_joints, "best_row", None)
+        again = nearest_of(arm.example("ur10_on_rail"))
+    assert set(place.glob(f"*{FORMULAS}")) == kept
+    assert again == first
+    assert again.fingerprint == first.fingerprint
+    other_cell = arm.example("ur10_on_rail").workcell
+    track, arm_on_it = other_cell.manipulators
+    links = [
+        link.replace(limits=arm.Limits(lower=0.0, upper=3.9))
+        if link.name == "carriage"
+        else link
+        for link in track.links
+    ]
+    track = track.replace(links=tuple(links))
+    shorter = other_cell.replace(manipulators=(track, arm_on_it))
+    assert nearest_of(arm.Cell.of(shorter)).fingerprint != first.fingerprint
 
 
 def moved(cell: arm.Cell, by: float) -> arm.Cell:

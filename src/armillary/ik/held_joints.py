@@ -403,8 +403,12 @@ class HeldForm:
         assert isinstance(form, RecognisedForm)
         problem, make = self._problem, partial(self._nearest_program, form.arm)
         if form.is_shared:
-            what = "nearest given", tuple(self.held)
-            program = problem.once(what, make)
+            what = f"nearest given {self.held}"
+
+            def once(problem: IKProblem) -> Program:
+                return problem.kept_program(what, partial(make, problem))
+
+            program = problem.once(what, once)
         else:
             program = make(problem.standard)
         return bind(shared_kernel(program), problem.values)

@@ -39,7 +39,13 @@ Limits = tuple[Array, Array]
 T = TypeVar("T")
 Programs = TypeVar("Programs", bound="Program | tuple[Program, ...]")
 
-MAKERS = (*MOTION, "armillary.ik")  # on which programs of problems depend
+MAKERS = (
+    *MOTION,
+    "armillary.ik",
+    "armillary.ik.closed_forms",
+    "armillary.ik.closed_forms.general_6r",
+)
+"""Packages on which programs of problems and of closed forms depend."""
 
 ROUNDING = 1e-9  # of a reach
 MOST_SHARED = 256  # programs, searches and forms of states that a cell keeps

@@ -37,7 +37,7 @@ from armillary.ik.closed_forms.recognise import recognise
 from armillary.ik.closed_forms.screw_axes import inner_goal
 from armillary.ik.manipulability import REGULAR, manipulability
 from armillary.ik.method import Candidates, IKMethod, residual_of, squares_of
-from armillary.ik.problem import Goal, IKProblem
+from armillary.ik.problem import MAKERS, Goal, IKProblem
 from armillary.ik.query import (
     TOLERANCE,
     IKQuery,
@@ -60,7 +60,7 @@ from armillary.ik.solution import Answers, Solution
 from armillary.kernel import Kernel, shared_kernel
 from armillary.kinematics.bound_kernel import AnyKernel, bind, for_plain_rows
 from armillary.kinematics.inputs import Inputs
-from armillary.kinematics.kept_formulas import LAYERS_BELOW, kept_formula
+from armillary.kinematics.kept_formulas import kept_formula
 from armillary.trace import Program
 
 Array = npt.NDArray[np.float64]
@@ -75,15 +75,6 @@ MOST_TOLERANCES = 64
 MOST_CHANGE = 1e4
 """How many times as much as its formula answers of an arm differ where |det J| is one
 over that: beyond, they may be others."""
-
-MAKERS: Final = (
-    *LAYERS_BELOW,
-    "armillary.kinematics",
-    "armillary.ik",
-    "armillary.ik.closed_forms",
-    "armillary.ik.closed_forms.general_6r",
-)
-"""What traces the programs."""
 
 _ANSWERED = SOLVED, SINGULAR
 ALL_ANGLES = np.arange(24) * math.tau / 24
@@ -223,6 +214,7 @@ class RecognisedForm:
         elif not angles:
             single = self._single_near
         elif is_plain_vector(near, self._home):
+            near = np.minimum(np.maximum(near, self._finite[0]), self._finite[1])
             angles = (np.asarray(self._angle_at(near)),)
         else:
             return None
@@ -245,8 +237,7 @@ class RecognisedForm:
             other = local(target, near)
             if other is None:
                 return None
-            there = np.clip(near, *self._problem.finite_limits)
-            steps = [((q - there) ** 2).sum() for q in (other.q, row[:n])]
+            steps = [((q - near) ** 2).sum() for q in (other.q, row[:n])]
             if steps[0] < steps[1]:
                 return other
         return Solution.of_row(row, n, candidate_of)
@@ -342,6 +333,7 @@ class RecognisedForm:
         allowed, kernel = self.allowed(query.tolerance), self._best
         angle, free = query.arm_angle, has_free_elbow(self, query)
         if self.arm_angle is not None and angle is None:
+            near = np.clip(near, *self._finite)
             angle = np.asarray(self.arm_angle(near))
         elif angle is None and query.near is not None:
             kernel = self._best_near
