@@ -21,6 +21,7 @@ WAITS = {
     "sweeps/test_interrupted.py": (2, "waits for another process"),
     "people.py": (2, "waits for a browser"),
     "planning/test_constraint.py": (2, "a clock that passes when it is asked"),
+    "planning/test_pausing.py": (1, "a clock that passes when it is asked"),
     "planning/test_planned_loops.py": (2, "more time begins behind the first way"),
 }
 
