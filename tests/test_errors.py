@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import armillary as arm
 from armillary import errors
 from work import counted
 
@@ -141,3 +142,10 @@ def test_a_bare_name_is_compared_with_the_last_part_of_qualified_ones() -> None:
     error = errors.unknown("joint", "elbw", ["arm/elbow", "arm/wrist"])
     assert "Did you mean 'arm/elbow'?" in str(error)
     assert errors.suggestion("zzz", ["arm/elbow"]) == ""
+
+
+def test_a_link_called_world_is_not_listed_beside_the_world():
+    robot = arm.Manipulator(name="robot", links=[arm.Link(name="world")])
+    with pytest.raises(errors.UnknownName) as caught:
+        arm.Cell(manipulators=[robot]).fk("tool")
+    assert str(caught.value).endswith("Known frames: world.")

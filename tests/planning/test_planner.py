@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import logging
 import pickle
@@ -147,6 +148,14 @@ def test_what_touches_at_the_start_or_goal_is_named():
     assert plan.pairs[0].links[0] in repr(plan)
     plan = planner(free, [touching, touching])
     assert plan.reason is arm.PlanReason.GOAL_TOUCHES and plan.pairs
+
+
+def test_times_of_plans_are_in_seconds_from_one_on():
+    planner = planner_of_balls()
+    start = free_positions(planner.check, 1)[0]
+    plan = planner(start, start)
+    for seconds, text in ((9.6, ", 9.6 s>"), (0.0123, ", 12.3 ms>")):
+        assert repr(dataclasses.replace(plan, seconds=seconds)).endswith(text)
 
 
 def test_positions_beyond_limits_name_their_joints():

@@ -38,8 +38,10 @@ def hull_of(shape: Shape, link: str, meshes: MeshSource | None) -> Primitive:
     what = f"The collision shape of '{link}' is the mesh {shape.file!r}"
     if meshes is None:
         raise ModelError(
-            f"{what}, and the cell does not know where its files are. Say it: "
-            f"cell.collision(state, meshes=MeshFiles(folder)). {instead}"
+            f"{what}, and the cell does not know where its files are. Where its "
+            "manipulators are those of a loaded cell, say arm.Cell(..., "
+            "meshes=loaded.meshes); else meshes=armillary.formats.mesh.MeshFiles("
+            f"folder). {instead}"
         )
     # What the file says is wrong becomes part of a sentence that names the link.
     try:

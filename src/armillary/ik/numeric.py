@@ -232,7 +232,8 @@ class NumericSearch:
         if free is None or not free.is_quick:
             return None
         least = math.inf
-        if row[-1 - ENDING :].view(np.int64)[0] == SOLVED:
+        ending = row[-1 - ENDING : -1].view(np.int64)
+        if ending[0] == SOLVED:
             steps = row[:n] - near
             least = float((steps * steps).sum())
         nearer = free.answered(target, near, least)

@@ -559,7 +559,9 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         owner, _, bare = str(name).partition("/")
         k = self.index.get(owner)
         if k is None or not bare:
-            raise unknown("frame", str(name), (WORLD, *self._bare), owner=self._owner)
+            # A link of this name, as URDF has them, is not the world.
+            known = {WORLD: None, **self._bare}
+            raise unknown("frame", str(name), known, owner=self._owner)
         frames = self.manipulators[k].frame_refs
         if bare not in frames:
             raise unknown("frame", bare, frames, owner=f"manipulator '{owner}'")

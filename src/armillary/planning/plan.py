@@ -148,8 +148,9 @@ class Plan:
                 more = ", or a loop of links does not close there"
             return f"<Plan: {self.reason.name}, {self.reason.sentence}{more}>"
         how = "proven" if self.proven else f"sampled at {self.resolution:.3g}"
+        seconds = self.seconds
+        took = f"{seconds:.3g} s" if seconds >= 1.0 else f"{1e3 * seconds:.3g} ms"
         return (
             f"<Plan: {len(self.q)} way points, length {self.length:.3g}, {how}, "
-            f"{self.edges} edges, {self.checks} checks, "
-            f"{1e3 * self.seconds:.3g} ms>"
+            f"{self.edges} edges, {self.checks} checks, {took}>"
         )

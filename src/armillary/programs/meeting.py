@@ -237,10 +237,18 @@ def quickest(
     motion = _in_parts(mover, values, arrivals)
     if motion is not None:
         return motion
+    raise _refusal(why)
+
+
+def _refusal(why: dict[int, float]) -> Impossible:
+    """Return the error that no duration keeps limits.
+
+    why: How much time is lost to each reason, the sum of its durations [s].
+    """
     # Of many durations the reason is that of most time, where the end is reached.
     far = {int(each): why[each] for each in COME_FAR if each in why} or why
     reason = RunReason(max(far, key=far.__getitem__))
-    raise Impossible(
+    return Impossible(
         reason,
         f"no motion of up to {DURATIONS[-1]:.0f} s leads there: {reason.sentence}",
     )

@@ -204,65 +204,74 @@ class _Intervals(NamedTuple):
         )
 
 
+def _ratio_bounds(
+    law: Vector,
+    curve: Matrix,
+    step: Number,
+    begin: Number,
+    end: Number,
+    rates: Matrix,
+    bends: Matrix,
+) -> tuple[Number, Number]:
+    """Return what ratios of a part of a piece to limits are at least and at most.
+
+    Args:
+        law: As in `_Intervals`, shape (6,).
+        curve: The same, shape (6, n).
+        step: The same [s].
+        begin: The same.
+        end: The same.
+        rates: One over greatest and least rates, shape (2, n).
+        bends: One over greatest and least accelerations, shape (2, n).
+    """
+    # r'^2 = x is linear in r, r'' = u: q'' = q_rr x + q_r u, at even parts of r.
+    first, u = law[1], 2.0 * law[2]
+    last = first + u * step
+    way = 0.5 * step * (first + last)
+    least_x, more = first * first, last * last - first * first
+    parts = [begin + (end - begin) * node for node in NODES.tolist()]
+    x = [maximum(least_x + more * part, 0.0) for part in parts]
+    r = [law[0] + way * part for part in parts]
+    speed = [sqrt(x[0]), sqrt(x[-1])]
+    both = speed[0] + speed[1]
+    takes = 2.0 * (end - begin) * way / select(both > 0.0, both, 1.0)
+    least: list[Number] = []
+    most: list[Number] = []
+    for k, row in enumerate(zip(*curve, strict=True)):
+        _, slopes, curvatures = zip(
+            *(with_derivatives(row, at, 3) for at in r), strict=True
+        )
+        values: list[Number] = [
+            c * square + slope * u
+            for c, square, slope in zip(curvatures, x, slopes, strict=True)
+        ]
+        points: list[Number] = [inner(each, values) for each in TO_BERNSTEIN.tolist()]
+        high, low = reduce(maximum, points), reduce(minimum, points)
+        a, b = slopes[0] * speed[0], slopes[-1] * speed[1]
+        # Of one sign, what adds to the rate is all at one end.
+        reach = 0.5 * takes * maximum(high, -low)
+        middle: Number = 0.5 * (a + b)
+        turns = (low < 0.0) & (high > 0.0)
+        ends = maximum(a, b), minimum(a, b)
+        top = select(turns, maximum(middle + reach, ends[0]), ends[0])
+        bottom = select(turns, minimum(middle - reach, ends[1]), ends[1])
+        least += [ends[0] * rates[0][k], ends[1] * rates[1][k]]
+        most += [top * rates[0][k], bottom * rates[1][k]]
+        of = reduce(maximum, values), reduce(minimum, values)
+        for found, (above, below) in ((least, of), (most, (high, low))):
+            ratio = maximum(above * bends[0][k], below * bends[1][k])
+            found.append(sqrt(maximum(ratio, 0.0)))
+    return reduce(maximum, least), reduce(maximum, most)
+
+
 @lru_cache(maxsize=64)
 def _bounds(joints: int) -> Kernel:
     """Return the kernel of what ratios of a piece to limits are at least and at most.
 
     joints: How many there are.
     """
-
-    def bounds(
-        law: Vector,
-        curve: Matrix,
-        step: Number,
-        begin: Number,
-        end: Number,
-        rates: Matrix,
-        bends: Matrix,
-    ) -> Any:
-        # r'^2 = x is linear in r, r'' = u: q'' = q_rr x + q_r u, at even parts of r.
-        first, u = law[1], 2.0 * law[2]
-        last = first + u * step
-        way = 0.5 * step * (first + last)
-        least_x, more = first * first, last * last - first * first
-        parts = [begin + (end - begin) * node for node in NODES.tolist()]
-        x = [maximum(least_x + more * part, 0.0) for part in parts]
-        r = [law[0] + way * part for part in parts]
-        speed = [sqrt(x[0]), sqrt(x[-1])]
-        both = speed[0] + speed[1]
-        takes = 2.0 * (end - begin) * way / select(both > 0.0, both, 1.0)
-        least: list[Number] = []
-        most: list[Number] = []
-        for k, row in enumerate(zip(*curve, strict=True)):
-            _, slopes, curvatures = zip(
-                *(with_derivatives(row, at, 3) for at in r), strict=True
-            )
-            values: list[Number] = [
-                c * square + slope * u
-                for c, square, slope in zip(curvatures, x, slopes, strict=True)
-            ]
-            points: list[Number] = [
-                inner(each, values) for each in TO_BERNSTEIN.tolist()
-            ]
-            high, low = reduce(maximum, points), reduce(minimum, points)
-            a, b = slopes[0] * speed[0], slopes[-1] * speed[1]
-            # Of one sign, what adds to the rate is all at one end.
-            reach = 0.5 * takes * maximum(high, -low)
-            middle: Number = 0.5 * (a + b)
-            turns = (low < 0.0) & (high > 0.0)
-            ends = maximum(a, b), minimum(a, b)
-            top = select(turns, maximum(middle + reach, ends[0]), ends[0])
-            bottom = select(turns, minimum(middle - reach, ends[1]), ends[1])
-            least += [ends[0] * rates[0][k], ends[1] * rates[1][k]]
-            most += [top * rates[0][k], bottom * rates[1][k]]
-            of = reduce(maximum, values), reduce(minimum, values)
-            for found, (above, below) in ((least, of), (most, (high, low))):
-                ratio = maximum(above * bends[0][k], below * bends[1][k])
-                found.append(sqrt(maximum(ratio, 0.0)))
-        return reduce(maximum, least), reduce(maximum, most)
-
     program = trace(
-        bounds,
+        _ratio_bounds,
         name="ratios_to_limits",
         outputs=("least", "most"),
         law=(POWERS,),

@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from armillary.collision.distance.separation import choose
 from armillary.model.primitive import Primitive
 from armillary.model.shapes import (
     Box,
@@ -32,13 +33,14 @@ from armillary.spatial.vector import (
     subtract,
     three,
 )
-from armillary.trace.functions import sqrt
+from armillary.trace.functions import absolute, sqrt
 
 __all__ = [
     "AXES",
     "FLAT",
     "ROUND",
     "Crease",
+    "across",
     "corners_of",
     "crease_count",
     "creases_of",
@@ -113,6 +115,14 @@ def onto(crease: Crease, d: Vector3) -> Vector3:
     aside = subtract(d, scale(dot(axis, d), axis))
     out = sqrt(1.0 - sine * sine) / norm(aside)
     return add(scale(sine, axis), scale(out, aside))
+
+
+def across(d: Vector3) -> tuple[Vector3, Vector3]:
+    """Return two unit vectors across one, and across each other."""
+    # d x X, or d x Y where d is about along x.
+    is_x = absolute(d[0]) < 0.6
+    u = unit(choose(is_x, (0.0, d[2], 0.0 - d[1]), (0.0 - d[2], 0.0, d[0])))
+    return u, cross(d, u)
 
 
 def unit(d: Vector3) -> Vector3:

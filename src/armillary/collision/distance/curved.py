@@ -34,7 +34,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from armillary.collision.distance.columns import PairColumns
-from armillary.collision.distance.creases import AXES, ROUND
+from armillary.collision.distance.creases import AXES, ROUND, across
 from armillary.collision.distance.separation import are_apart, choose, clamp, direction
 from armillary.collision.distance.sizes import with_numbers
 from armillary.kernel.columns import repeat, when
@@ -58,7 +58,6 @@ from armillary.spatial.vector import (
     Vector3,
     add,
     apply,
-    cross,
     dot,
     negate,
     norm,
@@ -251,7 +250,7 @@ class _Pair:
         """Return what planes along faces prove, and the first direction."""
         shape_a, shape_b = self._numbered(a, b)
         pose = Pose.from_matrix(X)
-        back = _inverse(pose)
+        back = pose.inverse()
         centre = pose.position
         towards = _towards(shape_a, shape_b, pose)
         lower, proof, on_a = -math.inf, towards, centre
@@ -394,7 +393,7 @@ def _towards(a: Any, b: Any, X: Pose) -> Vector3:
     if isinstance(a, (Box, Lozenge)):
         p = _clamped(a.size, q)
     if isinstance(b, (Box, Lozenge)):
-        q = X @ _clamped(b.size, _inverse(X) @ p)
+        q = X @ _clamped(b.size, X.inverse() @ p)
     # Where these meet, the centres say more.
     between, centre = subtract(q, p), X.position
     is_far = dot(between, between) > 1e-6 * dot(centre, centre)
@@ -411,11 +410,6 @@ def _clamped(size: Sequence[Number], q: Vector3) -> Vector3:
     """Return the nearest point of a box, or a rectangle."""
     near = [clamp(x, 0.5 * length) for x, length in zip(q, size, strict=False)]
     return three([*near, *[0.0] * (3 - len(near))])
-
-
-def _inverse(X: Pose) -> Pose:
-    back = transpose(X.rotation)
-    return Pose(back, negate(apply(back, X.position)))
 
 
 def segment_of(shape: Any, d: Vector3) -> Segment:
@@ -525,8 +519,13 @@ def _within(halves: Sequence[Number], axes: Sequence[int]) -> Over:
 def _nearest(of_a: Segment, of_b: Segment) -> tuple[Number, Number]:
     """Return where on both segments the points are that are nearest to each other.
 
-    |w + s a - t b| is least for s = (b.b a.w' ...) where neither is clamped; see
-    Ericson, "Real-Time Collision Detection", 2005, 5.1.9.
+    With w from the start of B to that of A, |w + s a - t b| is least where
+
+        s = ((a.b)(b.w) - (b.b)(a.w)) / ((a.a)(b.b) - (a.b)^2)
+        t = ((a.b) s + b.w) / b.b
+
+    and clamped one after the other, the last is found again; see Ericson, "Real-Time
+    Collision Detection", 2005, 5.1.9.
     """
     a, b = of_a.along, of_b.along
     w = subtract(of_a.start, of_b.start)
@@ -563,8 +562,7 @@ def _step(
     """
     (of_a, s), (of_b, t) = a, b
     v = subtract(of_a.at(s), of_b.at(t))
-    x = _across(d)
-    y = cross(d, x)
+    x, y = across(d)
 
     def flat(w: Vector3) -> tuple[Number, Number]:
         return dot(w, x), dot(w, y)
@@ -611,10 +609,3 @@ def _step(
     size = sqrt(e1 * e1 + e2 * e2)
     factor = select(size > LONGEST, LONGEST / size, 1.0)
     return add(scale(factor * e1, x), scale(factor * e2, y)), size
-
-
-def _across(d: Vector3) -> Vector3:
-    """Return a unit vector across another one."""
-    is_x = absolute(d[0]) < 0.6
-    w = choose(is_x, (0.0, d[2], 0.0 - d[1]), (0.0 - d[2], 0.0, d[0]))
-    return scale(1.0 / norm(w), w)

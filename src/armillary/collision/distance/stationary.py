@@ -28,6 +28,7 @@ from armillary.collision.distance.creases import (
     FLAT,
     ROUND,
     Crease,
+    across,
     corners_of,
     creases_of,
     crossings,
@@ -62,8 +63,6 @@ __all__ = ["face_stage", "newton_stages"]
 LONGEST: Final = 0.3
 """Longest step, as a tangent."""
 
-X_AXIS: Final[Vector3] = (1.0, 0.0, 0.0)
-Y_AXIS: Final[Vector3] = (0.0, 1.0, 0.0)
 Z_AXIS: Final[Vector3] = (0.0, 0.0, 1.0)
 
 
@@ -235,7 +234,7 @@ def _newton(farthest: Widths, d: Vector3) -> Vector3:
     There h(d + t) has the gradient w and a Hessian of differences of w, and the width
     is h(d + t) / |d + t|, with the Hessian less by h.
     """
-    u, v = _across(d)
+    u, v = across(d)
     tiny = by_precision(d[0], double=1e-6, single=1e-3)
     w = farthest(d)
     along_u = scale(1.0 / tiny, subtract(farthest(add(d, scale(tiny, u))), w))
@@ -283,10 +282,3 @@ def _short(step: Vector3, length: Number) -> Vector3:
     """Return a step, of the same direction and at most `LONGEST`; 0 if it is NaN."""
     factor = select(length > LONGEST, LONGEST / length, 1.0)
     return choose(length >= 0.0, scale(factor, step), (0.0, 0.0, 0.0))
-
-
-def _across(d: Vector3) -> tuple[Vector3, Vector3]:
-    """Return two unit vectors across one."""
-    is_x = absolute(d[0]) < 0.6
-    u = unit(choose(is_x, cross(d, X_AXIS), cross(d, Y_AXIS)))
-    return u, cross(d, u)

@@ -236,16 +236,11 @@ def loop_system(
             or loops leave nothing to move.
     """
     with IMPORT_LOCK:  # few cells have loops
-        from armillary.model.loops.home import (
-            ScaledRows,
-            closed_near,
-            eliminated,
-            opening,
-        )
+        from armillary.model.loops import home as at_home
 
     _check_lengths(placed, joints)
     equations = [loop_equations(tree, each) for each in placed]
-    scaled = ScaledRows(equations, joints)
+    scaled = at_home.ScaledRows(equations, joints)
     used = sorted({k for each in equations for k in each.joints})
     # The joints that elimination takes first become passive: of higher rank, then later
     # ones.
@@ -253,14 +248,14 @@ def loop_system(
     start = np.array([joint.start for joint in joints])
     # Rates next to the start, where no accident makes the loops singular, decide which
     # joints can close them at home.
-    generic = eliminated(scaled.rates(scaled.nearby(start)), order)
-    home = closed_near(scaled, start, generic.columns)
+    generic = at_home.eliminated(scaled.rates(scaled.nearby(start)), order)
+    home = at_home.closed_near(scaled, start, generic.columns)
     # At home itself fewer may be determined. The rows with pivots are then enough only
     # if the others stay zero as independent joints move.
-    elimination = eliminated(scaled.rates(home), order)
+    elimination = at_home.eliminated(scaled.rates(home), order)
     free = [k for k in used if k not in elimination.columns]
     _check_mobility(scaled, used, elimination.columns)
-    opened, worst = opening(scaled, home, free, elimination)
+    opened, worst = at_home.opening(scaled, home, free, elimination)
     if not opened < CONSISTENT:
         ranks = len(elimination.columns), len(generic.columns)
         raise _cannot_move(ranks, opened, equations[worst].loop.label)
