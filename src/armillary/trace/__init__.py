@@ -58,3 +58,7 @@ __getattr__ = LateNames(
         "tangent_program": "derivatives",
     },
 ).getter()
+
+
+def __dir__() -> list[str]:
+    return __all__
