@@ -115,7 +115,7 @@ def _built(
     for link, offset in offsets.items():
         (drive,) = drives[link]
         drives[link] = (drive._replace(offset=drive.offset + offset),)
-    return replace(tree, drives=tuple(drives))
+    return tree.with_drives(tuple(drives))
 
 
 # closed loops: solved with the numbers of the cell first, then with others

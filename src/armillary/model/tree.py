@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final, Literal, NamedTuple, Self
+from typing import Any, Final, Literal, NamedTuple, Self
 
 import msgspec
 import numpy as np
@@ -94,6 +94,13 @@ class Tree(msgspec.Struct, frozen=True, eq=False, dict=True):
     base_of: tuple[int, ...]
     alike: Tree | None = None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        names = self.__struct_fields__
+        return _restored, ([getattr(self, name) for name in names], self.bases)
+
+    def __copy__(self) -> Self:
+        return self
+
     @classmethod
     def of(cls, cell: Workcell) -> Self:
         """Return the tree in which a cell was built, cached by the cell."""
@@ -114,6 +121,12 @@ class Tree(msgspec.Struct, frozen=True, eq=False, dict=True):
         parents = tuple(cell.joints.bare_tree.parents)
         made = cls(cell, parents, cell.joints.drives, tuple(base_of))
         vars(made)["bases"] = tuple(bases)
+        return made
+
+    def with_drives(self, drives: tuple[tuple[Drive, ...], ...]) -> Self:
+        """Return the tree with other drives of joints, its bases where they are."""
+        made = type(self)(self.cell, self.parents, drives, self.base_of)
+        vars(made)["bases"] = self.bases
         return made
 
     @cached_property
@@ -452,3 +465,10 @@ class Tree(msgspec.Struct, frozen=True, eq=False, dict=True):
             else:
                 first += map(self.base_link, self._bases_on.get(frame, ()))
         return self._descendants(first)
+
+
+def _restored(fields: Sequence[Any], bases: tuple[Base, ...]) -> Tree:
+    """Return a tree that was pickled."""
+    made = Tree(*fields)
+    vars(made)["bases"] = bases
+    return made
