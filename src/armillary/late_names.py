@@ -78,7 +78,7 @@ class LateNames(Mapping[str, Any]):
 
 def _is_importing() -> bool:
     """Return whether this thread runs code of a module that is being imported."""
-    frame = sys._getframe()  # noqa: SLF001
+    frame = sys._getframe()  # pyright: ignore[reportPrivateUsage]
     while frame is not None:
         if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
             return True
