@@ -167,8 +167,8 @@ def tables(make: Maker, *parts: Any, what: str = "tables") -> None:
 @pytest.mark.usefixtures("place")
 def test_arrays_that_were_read_are_aligned_and_share_memory():
     made = [np.arange(5, dtype=np.int8), np.arange(9.0), np.array("text"), np.eye(64)]
-    for _ in range(2):
-        found = cache.cached_arrays("odd", [1], lambda: made, made_by=MADE_BY)
+    cache.cached_arrays("odd", [1], lambda: made, made_by=MADE_BY)
+    found = cache.cached_arrays("odd", [1], lambda: made, made_by=MADE_BY)
     for array, wanted in zip(found, made, strict=True):
         np.testing.assert_array_equal(array, wanted)
         assert array.flags.aligned
@@ -232,6 +232,26 @@ def test_arrays_of_another_source_are_not_taken(monkeypatch: pytest.MonkeyPatch)
     assert make.count == 4
 
 
+def forget_sources() -> None:
+    for each in (
+        cache._digest_of,
+        cache._listing,
+        cache._as_it_lies,
+        cache._kept_digest,
+    ):
+        each.cache_clear()
+
+
+def as_package(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Make a folder a package of ours, and return its name."""
+    name = "armillary.made"
+    spec = ModuleSpec(name, None, is_package=True)
+    spec.submodule_search_locations = [str(folder)]
+    find = cache.find_spec
+    monkeypatch.setattr(cache, "find_spec", lambda n: spec if n == name else find(n))
+    return name
+
+
 @pytest.mark.usefixtures("place")
 def test_sources_are_read_again_where_any_file_may_have_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -241,11 +261,7 @@ def test_sources_are_read_again_where_any_file_may_have_changed(
     package.mkdir()
     (package / "one.py").write_text("1")
     (package / "notes.txt").write_text("1")
-    name = "armillary.made"
-    spec = ModuleSpec(name, None, is_package=True)
-    spec.submodule_search_locations = [str(package)]
-    find = cache.find_spec
-    monkeypatch.setattr(cache, "find_spec", lambda n: spec if n == name else find(n))
+    name = as_package(package, monkeypatch)
     read: list[Path] = []
 
     def listed(*_: object) -> list[Path]:
@@ -255,15 +271,10 @@ def test_sources_are_read_again_where_any_file_may_have_changed(
     monkeypatch.setattr(cache, "_listed", listed)
     now = time.time_ns()
     later = now + 100 * cache.CLOCK_STEP
+    monkeypatch.setattr(cache, "BEGAN", later)
 
     def digest(at: int = later) -> bytes | None:
-        for each in (
-            cache._digest_of,
-            cache._listing,
-            cache._as_it_lies,
-            cache._kept_digest,
-        ):
-            each.cache_clear()
+        forget_sources()
         monkeypatch.setattr(time, "time_ns", lambda: at)
         return cache.source_digest((name,))
 
@@ -287,13 +298,41 @@ def test_sources_are_read_again_where_any_file_may_have_changed(
         assert digest() == first
     finally:
         monkeypatch.undo()
-        for each in (
-            cache._digest_of,
-            cache._listing,
-            cache._as_it_lies,
-            cache._kept_digest,
-        ):
-            each.cache_clear()
+        forget_sources()
+
+
+@pytest.mark.usefixtures("place")
+@pytest.mark.parametrize("is_listed", [True, False])
+def test_what_older_code_makes_is_not_found_by_newer(
+    is_listed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Sources may be changed while a process runs what it has imported of them."""
+    package = tmp_path / "made"
+    package.mkdir()
+    (package / "one.py").write_text("old")
+    name = as_package(package, monkeypatch)
+    make = Maker()
+
+    def asked(began: int, process: bytes) -> int:
+        """Return how often tables were made after a process asked for them."""
+        forget_sources()
+        monkeypatch.setattr(cache, "BEGAN", began)
+        monkeypatch.setattr(cache, "OWN", process)
+        cache.cached_arrays("tables", ["a"], make, made_by=(name,))
+        return make.count
+
+    changed = (package / "one.py").stat().st_ctime_ns
+    if is_listed:  # as if that were long ago
+        monkeypatch.setattr(time, "time_ns", lambda: changed + 10 * cache.CLOCK_STEP)
+    try:
+        assert asked(changed - 1, b"older") == 1
+        assert asked(changed - 1, b"older") == 1  # a fork of it
+        assert asked(changed - 1, b"another") == 2
+        assert asked(changed + 1, b"newer") == 3
+        assert asked(changed + 1, b"a later one") == 3
+    finally:
+        monkeypatch.undo()
+        forget_sources()
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

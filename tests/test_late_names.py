@@ -27,7 +27,7 @@ def test_all_names_are_there(name: str):
         assert value is not None
         if isinstance(value, type):
             assert pickle.loads(pickle.dumps(value)) is value
-    assert set(package.__all__) <= set(dir(package)) or name == "armillary.trace"
+    assert set(package.__all__) <= set(dir(package))
     with pytest.raises(AttributeError, match=f"'{name}' has no attribute 'nothing'"):
         package.nothing  # noqa: B018
 
@@ -49,11 +49,48 @@ print(json.dumps(sorted(set(sys.modules) - before)))
     assert "armillary.model.shapes.points" not in loaded
 
 
+HOLDING = """
+import importlib, sys, threading
+from armillary.forks import IMPORT_LOCK
+
+held, done = threading.Event(), threading.Event()
+is_waited_for = []
+
+def hold():
+    with IMPORT_LOCK:
+        held.set()
+        is_waited_for.append(not done.wait(30.0))
+
+thread = threading.Thread(target=hold)
+thread.start()
+held.wait()
+importlib.import_module(sys.argv[1])
+done.set()
+thread.join()
+print(is_waited_for)
+"""
+
+
+@pytest.mark.parametrize(
+    "name", ["shapes", "testing", "collision.check", "control.controller"]
+)
+def test_a_module_that_is_imported_waits_for_no_other_thread(name: str):
+    """The other may wait for the lock of this module, which ends both."""
+    done = subprocess.run(
+        [sys.executable, "-c", HOLDING, f"armillary.{name}"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.strip() == "[False]"
+
+
 def test_a_mapping_knows_its_names_without_importing():
     names = LateNames("armillary.nowhere", {"One": "one", "Two": "two"})
     assert list(names) == ["One", "Two"]
     assert len(names) == 2
     assert "One" in names
     assert names.get("Three") is None
+    assert repr(names) == "<names of armillary.nowhere: One, Two>"
     with pytest.raises(ModuleNotFoundError):
         names["One"]

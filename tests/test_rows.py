@@ -67,8 +67,8 @@ WITHOUT_ROWS: Mapping[str, str] = {
     "differential_ik.": "for_purpose gain limited of_one_twist purpose state then",
     "collision.": """
         jax kernel torch
-        approach_rates contacts edge_columns edge_proof_columns is_exact pairs
-        margin may_be_free meshes motion_columns obstacles placed rules
+        approach_rates contacts edge_columns edge_proof_columns is_exact
+        margin may_be_free meshes motion_columns obstacles pairs placed rules
         with_obstacles
     """,
     "controller.": "kernel kernel_with",

@@ -75,6 +75,11 @@ UNFINISHED = ".new-"
 LONGEST_WRITING = 3600.0  # [s]
 CLOCK_STEP = 2_000_000_000  # of the times of files, at most [ns]
 
+# A process runs what its files were when it began. What it makes once they have been
+# changed is in no key but its own, and those of its forks.
+BEGAN = time.time_ns()
+OWN = os.urandom(16)
+
 _stores = itertools.count()
 _unpruned = [0]  # bytes stored since the last pruning
 
@@ -163,6 +168,9 @@ def source_digest(modules: tuple[str, ...]) -> bytes | None:
 
     What makes something is part of its key, as another source makes something else.
 
+    Where a file has been changed since this process began, it may run what was there
+    before: then no other process has its digest.
+
     modules: Of a package of ours all modules count, but not those of packages in it. A
         library is named as a whole, and counts by its `version.py`.
     """
@@ -193,7 +201,8 @@ def _as_it_lies(modules: tuple[str, ...]) -> str | None:
     Whoever writes a file changes the time of its last change, which nobody can set:
     where that, and all else that the system says of a file, is as before, so is the
     content. To read some 200 files takes ten times as long as to ask for this. A clock
-    has steps, so files that were changed a moment ago are read.
+    has steps, so files that were changed a moment ago are read, as are those that were
+    changed since this process began.
     """
     if sys.platform == "win32":  # it has no such time
         return None
@@ -202,7 +211,7 @@ def _as_it_lies(modules: tuple[str, ...]) -> str | None:
     except (OSError, ValueError):  # in an archive, or a stand-in
         return None
     latest = max(changed for _, changed in listed)
-    if not latest or latest > time.time_ns() - CLOCK_STEP:
+    if not latest or latest > min(BEGAN, time.time_ns() - CLOCK_STEP):
         return None
     return "\n".join(text for text, _ in listed)
 
@@ -248,13 +257,26 @@ def _digest_of(name: str) -> bytes | None:
             for file in sorted(_listed(name, spec), key=lambda entry: entry.name):
                 if file.name.endswith((".py", ".pyc")):
                     digest.update(file.read_bytes())
+                    digest.update(_own(file))
             return digest.digest()
         if not is_ours:
             source = os.path.join(os.path.dirname(source), "version.py")
         digest.update(loader.get_data(source))
+        digest.update(_own(source))
     except (AttributeError, OSError, ValueError):  # ValueError: of a stand-in
         return None
     return digest.digest()
+
+
+def _own(file: Any) -> bytes:
+    """Return `OWN` for a file that was changed since this process began, else nothing.
+
+    Files in archives are never changed.
+    """
+    with contextlib.suppress(OSError, TypeError):
+        if os.stat(file).st_ctime_ns > BEGAN:
+            return OWN
+    return b""
 
 
 def _listed(name: str, spec: ModuleSpec) -> Iterable[Traversable]:

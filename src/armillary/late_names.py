@@ -5,7 +5,9 @@ A robot has joints and shapes of two or three kinds, of thirty that there are.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from importlib import import_module
 from typing import Any, final
 
@@ -47,11 +49,16 @@ class LateNames(Mapping[str, Any]):
         known = self._known.get(name)
         if known is not None:
             return known
+        home = f"{self._package}.{self._homes[name]}"
         # Where one thread imports a package and another a module of it, Python may
-        # fail.
-        with IMPORT_LOCK:
-            module = import_module(f"{self._package}.{self._homes[name]}")
+        # fail. A thread that imports has locks of modules, for which another may wait
+        # that has this one: it takes no further lock.
+        with nullcontext() if _is_importing() else IMPORT_LOCK:
+            module = import_module(home)
         return self._known.setdefault(name, getattr(module, name))
+
+    def __repr__(self) -> str:
+        return f"<names of {self._package}: {', '.join(self)}>"
 
     def getter(self) -> Callable[[str], Any]:
         """Return the function `__getattr__` of the package, which has no other names.
@@ -67,3 +74,13 @@ class LateNames(Mapping[str, Any]):
             return self[name]
 
         return get
+
+
+def _is_importing() -> bool:
+    """Return whether this thread runs code of a module that is being imported."""
+    frame = sys._getframe()  # pyright: ignore[reportPrivateUsage]
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+        frame = frame.f_back
+    return False

@@ -7,9 +7,11 @@ import math
 import pickle
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
+import armillary as arm
 from armillary import Cell, Frame, Link, Manipulator, Mount, Pose, State, joints
 from armillary.errors import FormatError, StateError, UnknownName
 from armillary.kinematics.placement import Placement
@@ -397,3 +399,32 @@ def test_a_state_of_another_cell_is_refused():
     part = Manipulator(name="part", links=(Link(name="body"),))
     more = ab.add(part)
     assert np.array_equal(more.pose("A/tip", state), ab.pose("A/tip", state))
+
+
+def test_trees_can_be_copied_and_sent() -> None:
+    """Fields are not all that they have: bases are written or noted beside."""
+    cell = arm.example("ur10_on_rail")
+    part = Manipulator(name="part", links=[Link(name="body")])
+    others = [part.replace(name=f"part{k}") for k in range(12)]
+    cell = Cell(
+        manipulators=[*cell.manipulators, *others],
+        mounts=[
+            *cell.mounts,
+            *(Mount(manipulator=each.name, bolted=False) for each in others),
+        ],
+    )
+    home = cell.home
+    for state in (
+        home,
+        home.place("part0", Pose.translation(1.0, 2.0, 3.0)),
+        home.attach("part1", to="tool0"),
+    ):
+        tree = state.tree
+        for same in (
+            pickle.loads(pickle.dumps(tree)),
+            copy.copy(tree),
+            copy.deepcopy(tree),
+            msgspec.structs.replace(tree, drives=tree.drives),
+        ):
+            assert same.bases == tree.bases
+            np.testing.assert_array_equal(same.base_matrices, tree.base_matrices)

@@ -49,12 +49,17 @@ __all__ = [
 ]
 
 # Few processes ask for derivatives.
-__getattr__ = LateNames(
-    __name__,
-    {
-        "Followers": "derivatives",
-        "composed": "derivatives",
-        "cotangent_program": "derivatives",
-        "tangent_program": "derivatives",
-    },
-).getter()
+if not TYPE_CHECKING:
+    __getattr__ = LateNames(
+        __name__,
+        {
+            "Followers": "derivatives",
+            "composed": "derivatives",
+            "cotangent_program": "derivatives",
+            "tangent_program": "derivatives",
+        },
+    ).getter()
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -62,7 +62,8 @@ _CLASSES: Final = LateNames(
 JOINT_TYPES: Final[Mapping[str, type[Joint]]] = _CLASSES
 """The built-in joints by the tag under which files know them, the name of the class."""
 
-__getattr__ = _CLASSES.getter()
+if not TYPE_CHECKING:  # checkers know the names, and that there are no others
+    __getattr__ = _CLASSES.getter()
 
 
 def __dir__() -> list[str]:

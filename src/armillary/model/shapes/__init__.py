@@ -70,8 +70,10 @@ _CLASSES: Final = LateNames(
 _class = _CLASSES.getter()
 
 
-def __getattr__(name: str) -> Any:
-    return tuple(_CLASSES.values()) if name == "SHAPES" else _class(name)
+if not TYPE_CHECKING:  # checkers know the names, and that there are no others
+
+    def __getattr__(name: str) -> Any:
+        return tuple(_CLASSES.values()) if name == "SHAPES" else _class(name)
 
 
 def __dir__() -> list[str]:
