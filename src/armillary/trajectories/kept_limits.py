@@ -69,8 +69,8 @@ PARTS: Final = 4
 
 MOST_INTERVALS: Final = 16
 LEAST_PIECES: Final = 64
-"""So many intervals are looked at for each piece of a motion, in the mean, at most, where
-it has so many pieces or more."""
+"""For each piece of a motion so many intervals are looked at, in the mean, at most;
+less pieces than these count as so many."""
 
 
 def spline_excess(curve: Array, q: Array, rows: tuple[Array, Array]) -> float:
