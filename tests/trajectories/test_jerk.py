@@ -348,6 +348,20 @@ def test_what_cannot_be_is_said(cell: arm.Cell, names: tuple[str, ...]):
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.4], [0.3, 0.8]])
 
 
+@pytest.mark.parametrize("seed", [7, 8, 26, 30, 50])
+def test_a_joint_that_turns_back_and_forth_at_rounded_corners(
+    cell: arm.Cell, names: tuple[str, ...], seed: int
+):
+    # The squared path speed was below 0 between places: motions took 1e94 s.
+    way = np.zeros((60, JOINTS))
+    way[:, 0] = np.cumsum(np.random.default_rng(seed).normal(0.0, 0.05, 60))
+    smooth = cell.time_path(way, joints=names, blend=0.02, **LIMITS)
+    limits = {name: LIMITS[name] for name in ("velocity", "acceleration")}
+    fastest = cell.time_path(way, joints=names, blend=0.02, **limits)
+    assert fastest.duration < smooth.duration < 3.0 * fastest.duration
+    assert max(excess(smooth)) < 1.005
+
+
 @pytest.mark.parametrize("end", [0.05, 0.16, 0.2])
 def test_rates_hold_between_points_of_rounded_corners(cell: arm.Cell, end: float):
     # slopes are polynomials of degree 4 there, and the end is in motion, so that all of

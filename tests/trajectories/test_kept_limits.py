@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pytest
 
 import armillary as arm
+from armillary.trajectories import kept_limits
 from armillary.trajectories.curve import hermite_coefficients, natural_spline
 from armillary.trajectories.kept_limits import (
     greatest_ratios,
@@ -128,6 +129,24 @@ def test_motions_are_judged_together_as_they_are_alone():
     together = greatest_ratios(motions, rates, bends)
     alone = [greatest_ratios([motion], rates, bends)[0] for motion in motions]
     assert together.tolist() == alone
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_what_one_motion_takes_is_not_taken_from_others(
+    most: int, monkeypatch: pytest.MonkeyPatch
+):
+    """A motion that needs more intervals than it may have leaves others as they are."""
+    monkeypatch.setattr(kept_limits, "LEAST_PIECES", 1)
+    monkeypatch.setattr(kept_limits, "MOST_INTERVALS", most)
+    motion, rates, bends = timed(1)
+    hard, *_ = timed(5)
+    easy = motion.stretched(1.2 * motion.duration)
+    motions = [easy, hard, motion]
+    together = greatest_ratios(motions, rates, bends)
+    alone = [greatest_ratios([each], rates, bends)[0] for each in motions]
+    assert together.tolist() == alone
+    # What is given instead of the ratio is a bound of it.
+    assert together[2] >= excess(motion, rates, bends)
 
 
 def test_motions_within_limits_stay_the_same_objects():

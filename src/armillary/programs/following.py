@@ -186,7 +186,9 @@ class FollowedWay:
         motion = Motion.through(h * np.arange(count + 1.0), q, qd, qdd)
         if not self.mover.are_kept(motion.curve, q):
             raise Impossible(
-                RunReason.LIMITS, f"the way: {RunReason.LIMITS.sentence} between poses"
+                RunReason.LIMITS,
+                f"the way: {RunReason.LIMITS.sentence} between poses: a joint comes to "
+                "its limit on it. Begin farther from the limit",
             )
         (excess,) = greatest_ratios(
             [motion], self.mover.velocity, self.mover.acceleration

@@ -56,6 +56,10 @@ TIGHTER: Final = 0.75
 RELAXED_WEIGHT: Final = 1e-4
 """What the duration counts less while limits are relaxed."""
 
+ABOVE: Final = 1e-2
+"""What logarithms of control points count, beside 1 of those of other slacks: so little
+that they matter where a spline would be below 0 between places alone."""
+
 
 # Newton's method
 
@@ -445,7 +449,11 @@ def _in_controls(
 
     pairs = (0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)
     gradient = [x_b[k] * G[0] + y_b[k] * G[1] + c_b[k] * G[2] for k in range(CONTROLS)]
-    return IntervalSums([product(k, n) for k, n in pairs], [*gradient, total])
+    hess = [product(k, n) for k, n in pairs]
+    # x is above 0 between places, too, where control points are: of -ABOVE log(b1)
+    slope = ABOVE / interval.b1
+    hess[3], gradient[1] = hess[3] + slope / interval.b1, gradient[1] - slope
+    return IntervalSums(hess, [*gradient, total])
 
 
 class PointEliminated(NamedTuple):
@@ -581,7 +589,7 @@ def share_taken(
     interval: GridInterval, change: PointsChange, relax: Number, bound: Matrix = ()
 ) -> Number:
     """Return the greatest share of a slack of an interval that the change takes."""
-    most: Number = 0.0
+    most: Number = -change.d1 / interval.b1
     h_before, h_here, h_after, *_, deriv, cap, scales = interval
     begin = interval.start()
     changed = spline_start(h_before, h_here, h_after, change)

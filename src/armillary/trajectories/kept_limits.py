@@ -69,8 +69,8 @@ PARTS: Final = 4
 
 MOST_INTERVALS: Final = 16
 LEAST_PIECES: Final = 64
-"""So many intervals are looked at for each piece, in the mean, at most, where there are
-so many pieces or more."""
+"""For each piece of a motion so many intervals are looked at, in the mean, at most;
+less pieces than these count as so many."""
 
 
 def spline_excess(curve: Array, q: Array, rows: tuple[Array, Array]) -> float:
@@ -306,19 +306,20 @@ def greatest_ratios(
     of = _Intervals.of(motions)
     assert not of.law[:, 3:].any()  # path accelerations are constant
     kernel, most = _bounds(of.curve.shape[-1]), np.ones(len(motions))
-    room = MOST_INTERVALS * max(len(of.law), LEAST_PIECES)
+    given_up = np.zeros(len(motions))
+    room = MOST_INTERVALS * np.maximum(np.bincount(of.motion), LEAST_PIECES)
     while True:
         found: Any = kernel(*of[:-1], *inverse)
         lowest, highest = found
         np.maximum.at(most, of.motion, lowest)
         enough = most + np.maximum(CLOSE, PART_OF_EXCESS * (most - 1.0))
+        room -= np.bincount(of.motion, minlength=len(motions))
         left: npt.NDArray[np.bool_] = highest > enough[of.motion]
-        room -= len(left)
+        # Where rounding is more than `CLOSE`, dividing does not help: the bound holds.
+        too_many = left & (room[of.motion] < 0)
+        np.maximum.at(given_up, of.motion[too_many], highest[too_many])
+        left &= ~too_many
         if not left.any():
-            return np.where(most > 1.0 + CLOSE, enough, 1.0)
-        if room < 0:
-            break
+            kept = np.where(most > 1.0 + CLOSE, enough, 1.0)
+            return np.maximum(kept, given_up)
         of = of.divided(left)
-    # Where rounding is more than `CLOSE`, dividing does not help, and the bound holds.
-    np.maximum.at(enough, of.motion[left], highest[left])
-    return enough
