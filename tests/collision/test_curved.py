@@ -153,3 +153,24 @@ def test_steps_prove_most_distances(names: tuple[str, str]):
     is_proven = steps > 0.0
     np.testing.assert_array_equal(steps[is_proven], whole[is_proven])
     assert is_proven.sum() > 0.9 * (whole > 0.0).sum()
+
+
+def test_normals_of_tips_and_sides_that_nearly_touch():
+    """Points of cones have normals that are known only once their lines are right."""
+    a, b = SHAPES["cone"], SHAPES["cylinder"]
+    X, normals, distances = nearly_touching(np.random.default_rng(11), a, b, 4_000)
+    found = distance(a, np.eye(4), b, X)
+    off = np.linalg.norm(found.normal - normals, axis=1)
+    np.testing.assert_array_less(off, 1.5e-5 + 4e-15 / distances)
+    assert (off > 2e-6 + 4e-15 / distances).sum() <= 2
+    np.testing.assert_allclose(found.value, distances, rtol=0, atol=1e-10)
+
+
+def test_steps_prove_most_distances_of_bodies_that_nearly_touch():
+    """A step of a corner that is cut does not keep a rim from its place."""
+    a, b = SHAPES["cylinder"], SHAPES["drum"]
+    X, _, distances = nearly_touching(np.random.default_rng(8), a, b, 1_000)
+    steps = pair_kernel(a, b, "steps", np.dtype(float))(X)
+    is_proven = steps > 0.0
+    np.testing.assert_allclose(steps[is_proven], distances[is_proven], atol=1e-11)
+    assert is_proven.mean() > 0.65

@@ -73,6 +73,9 @@ __all__ = ["are_curved", "curved_stages", "proven_stages"]
 LIMIT: Final = 6
 """Most steps; bodies that are apart take 3 to 5."""
 
+RESUMED_LIMIT: Final = 16
+"""Most steps after a search; a corner that nearly touches a rim takes up to 14."""
+
 HOPEFUL: Final = 2.5
 """After as many steps bodies that no plane is between are taken to overlap."""
 
@@ -195,12 +198,16 @@ def curved_stages(
     more: Any = {**numbers, "enough": None} if is_exact else numbers
     begun = stage(pair.begun_with_point if is_full else pair.begun, **more)
     moved = stage(pair.moved_with_point if is_full else pair.moved, **more)
-    steps = (repeat(columns.moving, moved, limit=LIMIT),)
+    points: tuple[Stage, ...] = ()
     if is_full:
-        steps = *steps, stage(pair.points, writes=columns.on_a, **numbers)
+        points = (stage(pair.points, writes=columns.on_a, **numbers),)
+
+    def steps(limit: int) -> tuple[Stage, ...]:
+        return repeat(columns.moving, moved, limit=limit), *points
+
     first = stage(_first, writes=columns.first)
-    resumed = stage(_resumed)
-    return begun, *steps, when(columns.open, first, *search, resumed, *steps)
+    again = stage(_resumed), *steps(RESUMED_LIMIT)
+    return begun, *steps(LIMIT), when(columns.open, first, *search, *again)
 
 
 def proven_stages(columns: PairColumns) -> tuple[Stage, ...]:
@@ -567,10 +574,11 @@ def _step(
     def flat(w: Vector3) -> tuple[Number, Number]:
         return dot(w, x), dot(w, y)
 
-    # In the plane across d: (H + |v|) e = -v, with the entries h of a matrix. The least
-    # part of |v| keeps it regular where v is across d.
+    # In the plane across d: (H + |v|) e = -v, with the entries h of a matrix. Where
+    # v is about across d, half of |v| keeps the step of a corner within a tangent of 2:
+    # a longer one would be cut, and with it what turns d about a rim.
     g1, g2 = flat(v)
-    h11: Number = maximum(0.0 - dot(v, d), 1e-3 * norm(v))
+    h11: Number = maximum(0.0 - dot(v, d), 0.5 * norm(v))
     h12, h22 = 0.0, h11
     for segment, part in (a, b):
         for tangent, first, last in segment.bends:
