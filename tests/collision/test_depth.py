@@ -151,6 +151,19 @@ def test_bodies_that_touch(pair: int, scale: float):
     assert (np.abs(again.value - found.value) <= 3.0 * TOLERANCE * far).all()
 
 
+def test_no_space_is_made_where_edges_touch():
+    """Where the search ends aside the value is what a plane proves."""
+    a, b = round_and_flat(1.0)[1]
+    X = np.concatenate([poses(np.random.default_rng(k), a, b, 60) for k in range(60)])
+    for _ in range(3):
+        found = distance(a, np.eye(4), b, X)
+        X[:, :3, 3] -= found.value[:, None] * found.normal
+    found = distance(a, np.eye(4), b, X)
+    wrong, _, false_free = judge(a, b, X, found)
+    assert not (wrong | false_free).any()
+    assert found.gap.max() < 1e-9
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("pair", range(4))
 def test_rows_that_touch_are_answered_as_if_alone(pair: int, dtype: type):

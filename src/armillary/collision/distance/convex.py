@@ -8,8 +8,9 @@ found by a second search, of B moved out of A by the depth.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from armillary.collision.distance.columns import PairColumns
 from armillary.collision.distance.curved import are_curved, curved_stages
@@ -79,7 +80,8 @@ def convex_stages(
         search = stage(_first, writes=columns.first), *search
     search = *enough, *search
     if not has_depth:
-        proven = partial(_proven, has_distance=is_exact)
+        of = _least if are_curved(*columns.shapes) else _longest
+        proven = partial(_proven, has_distance=is_exact, of=of)
         return *search, stage(proven, writes=columns.value)
     # The depth, then points: B is moved out by the depth, and the search repeated,
     # whose nearest points are where bodies touch then; the point of B follows from that
@@ -105,7 +107,8 @@ def _apart_stages(
     """
     apart = _apart if is_exact else _apart_or_bound
     if not _are_polyhedra(columns):
-        apart = partial(apart, has_second_look=is_full)
+        of = _least if are_curved(*columns.shapes) else _longest
+        apart = partial(apart, has_second_look=is_full, of=of)
         return (columns.stage(apart, value=None),)
     looked = partial(_looked, is_full=is_full)
     enough = None if is_exact else columns.enough
@@ -207,24 +210,50 @@ class SearchedDistance(NamedTuple):
     open: Number
 
 
+DistanceOf: TypeAlias = Callable[[Vector3, Number, Number], Number]
+
+
+def _longest(v: Vector3, lower: Number, open: Number) -> Number:
+    """Return |v|, which the distance is not above."""
+    return norm(v)
+
+
+def _least(v: Vector3, lower: Number, open: Number) -> Number:
+    """Return |v|, or what is proven where the search ended with a v that is too long.
+
+    The best plane of round bodies that nearly touch is right there mostly, and space
+    that does not exist is worse than some that is missing. Where steps of Newton's
+    method ended, `open` is below 0, and v is right.
+    """
+    return select((open >= 0.0) & _is_aside(v, lower), lower, norm(v))
+
+
+def _is_aside(v: Vector3, lower: Number) -> Any:
+    length = norm(v)
+    return (lower > 0.0) & (length - lower > 1e-6 * length)
+
+
 def _apart(
-    found: SearchedDistance, value: Number = math.inf, *, has_second_look: bool = False
+    found: SearchedDistance,
+    value: Number = math.inf,
+    *,
+    has_second_look: bool = False,
+    of: DistanceOf = _longest,
 ) -> Apart:
-    """Return |v|, what of it is not proven, and where; and whether bodies meet.
+    """Return the distance, what of it is not proven, and where; and if bodies meet.
 
     value: The first |v| of bodies that were proven to be apart, else infinity.
     has_second_look: Whether `depth_stages` look for normals of what hardly touches.
+    of: Returns the distance by v, and what is proven of it.
     """
     # `inside` is a proof of overlap. Without it bodies are looked at again where |v| is
     # only rounding, or where nothing is proven, as after the last iteration. NaN of v
     # makes neither true: the value is NaN.
     v, lower, extent = three(found.v), found.lower, found.extent
-    length = norm(v)
-    distance = select(value < math.inf, value, length)
+    distance = select(value < math.inf, value, of(v, lower, found.open))
     gap = maximum(distance - maximum(lower, 0.0), 0.0)
     # Of bodies that nearly touch rounding may leave v aside, but not the best plane.
-    is_aside = (lower > 0.0) & (length - lower > 1e-6 * length)
-    towards = choose(is_aside, three(found.proof), v)
+    towards = choose(_is_aside(v, lower), three(found.proof), v)
     normal = direction(negate(towards), 0.0, (0.0, 0.0, 1.0))
     rounding = by_precision(distance, double=1e-9, single=1e-5) * extent
     is_unproven = (distance >= 0.0) & (lower <= 0.0)
@@ -245,20 +274,28 @@ def _apart_or_bound(
     value: Number = math.inf,
     *,
     has_second_look: bool = False,
+    of: DistanceOf = _longest,
 ) -> Apart:
     """Return the same, but a bound where that is enough."""
-    apart = _apart(found, value, has_second_look=has_second_look)
+    apart = _apart(found, value, has_second_look=has_second_look, of=of)
     is_enough = found.lower > enough
     value = select(is_enough, found.lower, apart.value)
     return apart._replace(value=value, meets=select(is_enough, 0.0, apart.meets))
 
 
 def _proven(
-    v: Vector, lower: Number, extent: Number, inside: Number, *, has_distance: bool
+    v: Vector,
+    lower: Number,
+    extent: Number,
+    inside: Number,
+    open: Number,
+    *,
+    has_distance: bool,
+    of: DistanceOf,
 ) -> Number:
     """Return what is proven: 0 if bodies may touch, below 0 if they overlap."""
     # Bodies inside of each other get any number below 0, here minus their size.
-    distance = norm(three(v))
+    distance = of(three(v), lower, open)
     at_most = select(distance >= 0.0, 0.0 - inside * extent, distance)  # or NaN
     proven = distance if has_distance else lower
     return select(are_apart(lower, extent), proven, at_most)
