@@ -586,8 +586,8 @@ class SixAxesSolver:
             count = len(inner[k : k + together])
             rows = k + np.repeat(np.arange(count), len(starts))
             targets, q = inner[rows], np.tile(starts, (count, 1))
-            for _ in range(2):
-                q, error, *_ = called(self._polish, threads, targets, q)
+            q, *_ = called(self._polish, threads, targets, q)
+            q, error, *_ = called(self._polish, threads, targets, q)
             near = np.flatnonzero(error < HOPEFUL)
             rows, targets, q = rows[near], targets[near], q[near]
             for _ in range(HOPEFUL_ROUNDS - 1):
