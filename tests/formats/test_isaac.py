@@ -401,7 +401,7 @@ def test_cell_is_named_after_the_file():
         (revolute('{"axis": [0, 0, 0]}'), "error[bad-motor]: Revolute.axis"),
         (revolute('{"axis": [0, 0, 1], "limits": [2, 1]}'), "swapped"),
         ("[" * 200_000, "error[too-deep]"),
-        (constant("[" * 5000 + "]" * 5000), "error[too-deep]"),
+        (constant("[" * 100_000 + "]" * 100_000), "error[too-deep]"),
         ("\x00", "error[malformed]"),
     ],
 )

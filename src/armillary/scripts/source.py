@@ -162,9 +162,11 @@ def _parsed(lines: list[str], name: str, found: list[ScriptDiagnostic]) -> ast.M
             if not _repair_print(lines, error):
                 raise _wrong(error, name) from error
             printed.append(error.lineno or 1)
-        except (ValueError, RecursionError, MemoryError) as error:
-            fault = str(error) or "its expressions are nested too deeply"
+        except (RecursionError, MemoryError) as error:  # which, depends on Python
+            fault = "its expressions are nested too deeply"
             raise ScriptError(f"{name}: cannot be parsed: {fault}.") from error
+        except ValueError as error:
+            raise ScriptError(f"{name}: cannot be parsed: {error}.") from error
         else:
             if printed:
                 found.append(_of_python_2(printed))
