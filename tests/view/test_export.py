@@ -108,7 +108,8 @@ def test_page_computes_the_poses_of_examples(opened: Any, name: str) -> None:
 
 @pytest.mark.thorough
 def test_page_says_why_a_script_does_not_move(opened: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr("armillary.kinematics.poses.MOST_COMPILED", 0)
+    for module in ("poses", "moving_links"):
+        monkeypatch.setattr(f"armillary.kinematics.{module}.MOST_COMPILED", 0)
     cell = arm.example("scara")
     page = opened(cell)
     page.wait_for_function(SAYS, arg="runs in Python only")
