@@ -1,4 +1,7 @@
-"""Volumes around links and shapes: capsules and boxes, where spheres are too large."""
+"""Volumes around links and shapes: capsules and boxes, where spheres are too large.
+
+Boxes also bound how fast pairs of links approach each other.
+"""
 
 from __future__ import annotations
 

@@ -50,10 +50,10 @@ ROWS_FOR_ALL: Final = 15_000
 """After so many, only boxes of a wall are looked at."""
 
 DEPTHS: Final = 16
-"""How many depths of walls are tried,"""
+"""How many depths of walls are tried on each grid."""
 
 LESS_DEEP: Final = 0.8
-"""each by this factor less than the one before."""
+"""The factor from one depth of a wall that is tried to the next."""
 
 AT_ONCE: Final = 512
 """So many between two looks at the clock."""
@@ -145,6 +145,7 @@ def _are_separated(
     """Return whether the pairs of a group keep a start from all goals."""
     joints = group.joints
     lower, spans = limits[0][joints], (limits[1] - limits[0])[joints]
+    gaps = _depth_gaps(check.tables, len(check.pairs))[group.pairs]
     # Of each pair and joint, in the box of all positions.
     reach = rates[np.ix_(group.pairs, joints)] * (0.5 * spans)
     ends = (np.vstack([start, goals])[:, joints] - lower) / spans
@@ -175,7 +176,8 @@ def _are_separated(
                 return False
             Q = np.tile(start, (len(part), 1))
             Q[:, joints] = lower + (part + 0.5) / counts * spans
-            boxes.look(check, group.pairs, part, Q, moves)
+            apart = check.distances_of(group.pairs, Q) - check.margin
+            boxes.note(part, apart, moves, gaps)
         boxes = boxes._replace(reached=_reached(boxes.state != BLOCKED, first))
         if not boxes.reached[last].any():
             return True
@@ -207,22 +209,17 @@ class _Boxes(NamedTuple):
         state, depths = np.full(shape, MIXED, np.int8), np.full(shape, -np.inf)
         return cls(state, depths, np.ones(shape, np.bool_))
 
-    def look(
-        self, check: CollisionCheck, pairs: Indices, which: Indices, Q: Array, h: Array
-    ) -> None:
-        """Look at some boxes.
+    def note(self, which: Indices, apart: Array, moves: Array, gaps: Array) -> None:
+        """Note what the distances in the middles of some boxes tell.
 
         Args:
-            check: What must not touch.
-            pairs: The pairs that decide, shape (p,).
             which: Their numbers on each axis, shape (k, m).
-            Q: Joint positions in their middles, shape (k, n).
-            h: How far pairs approach each other within them at most [m], shape (p,).
+            apart: By how much distances of pairs exceed the margin [m], shape (k, p).
+            moves: How far pairs approach each other in a box at most [m], shape (p,).
+            gaps: How much less depths may be than they are computed [m], shape (p,).
         """
-        gaps = _depth_gaps(check.tables, len(check.pairs))[pairs]
-        apart = check.distances_of(pairs, Q) - check.margin
-        is_free = (apart - h > 0.0).all(axis=1)
-        is_blocked = (apart + (h + gaps) <= 0.0).any(axis=1)
+        is_free = (apart - moves > 0.0).all(axis=1)
+        is_blocked = (apart + (moves + gaps) <= 0.0).any(axis=1)
         found = np.where(is_free, FREE, MIXED)
         at = tuple(which.T)
         self.state[at] = np.where(is_blocked, BLOCKED, found)
