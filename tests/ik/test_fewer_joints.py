@@ -263,6 +263,13 @@ def test_denavit_hartenbergs_joints_and_gains_count_by_their_motion() -> None:
             np.zeros((7, 3)),
             "7 joints move the frame, more than a pose needs",
         ),
+        # A finger that slides on the hand of an arm.
+        (
+            "RRRRRRP",
+            np.eye(3)[[2, 1, 1, 0, 1, 0, 1]],
+            [(0, 0, 0), (0, 0, 1), (1, 0, 1), *[(2, 0, 1)] * 4],
+            "7 joints move the frame, more than a pose needs",
+        ),
     ],
 )
 def test_what_is_next_to_a_family_is_reported_why(

@@ -516,6 +516,31 @@ def test_users_joints_and_joints_without_limits():
     assert not planner.check(dense(plan.q)).any()
 
 
+def test_problems_of_joints_without_limits_share_a_loop(monkeypatch):
+    cell = cell_of([at(Sphere, *p, radius=0.15) for p in BALLS], limit=np.inf)
+    planner, turn = cell.planner(cell.collision()), 2.0 * np.pi
+    ends = problems(planner.check, 12)
+    assert len({tuple(np.sign(np.r_[start, goal])) for start, goal in ends}) > 4
+    made = []
+    monkeypatch.setattr(
+        NativeLoop, "of", lambda *given, of=NativeLoop.of: made.append(0) or of(*given)
+    )
+    for start, goal in ends:
+        assert planner(start, goal, timeout=None).success
+    assert len(made) == 1
+    # Ten turns away, too: there is room for a turn to both sides.
+    for start, goal in ends:
+        plan = planner(start + 10.0 * turn, goal + 10.0 * turn, timeout=None)
+        assert plan.success and plan.proven
+    assert len(made) < 5
+    for first, last in [(0.0, 0.0), (-1.0, 6.2), (-20.0, 40.0), (63.0, 63.1)]:
+        lower, upper = planner._ways.planned.box(
+            np.full(4, first), np.full((1, 4), last)
+        )
+        assert (lower <= first - turn).all() and (upper >= last + turn).all()
+        assert (upper - lower <= (last - first) + 5.0 * turn).all()
+
+
 @pytest.mark.parametrize(
     ("starts", "goals", "message"),
     [

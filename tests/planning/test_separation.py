@@ -12,7 +12,7 @@ from scipy import ndimage
 import armillary as arm
 from armillary.planning.region import region_of
 from armillary.planning.separation import separating_pairs
-from armillary.shapes import Box, HalfSpace, Sphere
+from armillary.shapes import Box, Capsule, Cylinder, HalfSpace, Sphere
 from ball_arm import BALL, LENGTHS, among_balls, cell_of, centres, dense, free_positions
 
 Array = np.ndarray
@@ -280,6 +280,45 @@ def test_a_shallow_wall_for_a_long_link_separates(monkeypatch):
     start[0] = 0.4
     ends = start, goal[None], 0
     assert separating_pairs(check, (lower, cell.limits[1]), limited, *ends) is None
+
+
+def test_a_shallow_wall_all_around_an_axis_separates():
+    # The arm hangs from a mast: wherever it is turned about it, it cannot be folded
+    # past the mast, whose foot is 3 mm too wide; as an UR5's hulls are.
+    length = 0.5
+    foot = Cylinder(radius=0.2, length=0.1, pose=arm.Pose.translation(0.0, 0.0, -0.3))
+    rod = Capsule(
+        radius=0.05,
+        length=length,
+        pose=arm.Pose.translation(0.247, 0.0, -0.5 * length),
+    )
+    links = [arm.Link(name="base")]
+    turns = [(0, 0, 1), (1, 0, 0), (0, 0, 1), (1, 0, 0), (0, 0, 1)]
+    for k, axis in enumerate(turns):
+        links.append(
+            arm.Link(
+                name=f"link{k}",
+                parent=links[-1].name,
+                joint=arm.joints.Revolute(axis=axis),
+                limits=arm.Limits(lower=-2.0 * np.pi, upper=2.0 * np.pi),
+                collisions=[rod] if k == 1 else [],
+            )
+        )
+    robot = arm.Manipulator(name="robot", links=links)
+    mast = arm.Manipulator(
+        name="mast", links=[arm.Link(name="base", collisions=[foot])]
+    )
+    cell = arm.Cell(manipulators=[robot, mast])
+    check = cell.collision()
+    limited, (start, goal) = np.ones(5, np.bool_), np.full((2, 5), 0.3)
+    start[:2], goal[:2] = (-2.0, -2.0), (3.0, 2.0)
+    assert not check(np.stack([start, goal])).any()
+    found = separating_pairs(check, cell.limits, limited, start, goal[None], 0)
+    assert found is not None and found.tolist() == [0]
+    # The other way round is above the mast, where nothing is.
+    goal[1] = 2.0 - 2.0 * np.pi
+    assert separating_pairs(check, cell.limits, limited, start, goal[None], 0) is None
+    assert cell.planner(check)(start, goal, timeout=None).success
 
 
 def test_of_joints_without_limits_nothing_is_said():

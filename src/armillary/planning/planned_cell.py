@@ -242,15 +242,20 @@ class PlannedCell:
     def box(self, q0: Array, goals: Array) -> tuple[Array, Array]:
         """Return the limits of joints.
 
-        Joints without limits move within a turn around start and goals, rounded to
-        whole turns, so that there are few loops.
+        Joints without limits move within a turn around start and goals, at least, by
+        whole turns. All that is within a turn of zero has the same limits, and what is
+        elsewhere shares those of its turn: loops are made for limits.
         """
         lower, upper = self.limits
         if not self.is_open:
             return lower, upper
-        ends = np.concatenate([q0[np.newaxis], goals])
-        first = TURN * (np.floor(ends.min(axis=0) / TURN) - 1.0)
-        last = TURN * (np.ceil(ends.max(axis=0) / TURN) + 1.0)
+        ends = np.concatenate([q0[np.newaxis], goals]) / TURN
+        least, most = ends.min(axis=0), ends.max(axis=0)
+        is_near = np.maximum(-least, most) <= 1.0
+        middle = np.where(is_near, 0.0, np.round(0.5 * (least + most)))
+        farthest = np.maximum(most - middle, middle - least)
+        reach = np.maximum(np.ceil(farthest), 1.0) + 1.0
+        first, last = TURN * (middle - reach), TURN * (middle + reach)
         return (
             np.where(np.isfinite(lower), lower, first),
             np.where(np.isfinite(upper), upper, last),

@@ -61,6 +61,9 @@ AT_ONCE: Final = 512
 CELLS: Final = 1 << 22
 """Boxes of the finest grid."""
 
+FINER: Final = 4.0
+"""How many times finer than the finest grid the boxes of a wall are cut at last."""
+
 DEPTH_GAP: Final = 5e-4
 """By how much depths are taken to be less than they are computed, as a part of the sum
 of the radii of both shapes; the search for them ends within 1e-4 of their size."""
@@ -143,49 +146,139 @@ def _are_separated(
     deadline: int,
 ) -> bool:
     """Return whether the pairs of a group keep a start from all goals."""
-    joints = group.joints
-    lower, spans = limits[0][joints], (limits[1] - limits[0])[joints]
-    gaps = _depth_gaps(check.tables, len(check.pairs))[group.pairs]
-    # Of each pair and joint, in the box of all positions.
-    reach = rates[np.ix_(group.pairs, joints)] * (0.5 * spans)
-    ends = (np.vstack([start, goals])[:, joints] - lower) / spans
+    middles = _Middles.of(check, limits, rates, group, start)
+    joints, rows, deepest = group.joints, 0, np.inf
+    ends = (np.vstack([start, goals])[:, joints] - middles.lower) / middles.spans
     boxes = _Boxes.of(len(joints))
-    rows, deepest = 0, np.inf
     while True:
         counts = np.array(boxes.state.shape)
         at = np.clip(np.floor(ends * counts).astype(np.int64), 0, counts - 1)
         first, last = tuple(at[0]), tuple(at[1:].T)
-        moves = (reach / counts).sum(axis=1)
         # Only what the start leads to is looked at.
         is_left = boxes.reached & (boxes.state == MIXED)
+        is_last = is_left.size << len(joints) > CELLS
         if rows + is_left.sum() > ROWS_FOR_ALL:
             deepest, is_wall = _wall(boxes.depths, first, last, deepest)
-            # Boxes of the finest grid must be small enough to be blocked there.
-            finer = (CELLS / is_left.size) ** (1.0 / len(joints))
-            if deepest < moves.min() / finer:
+            # The smallest boxes must be small enough to be blocked there.
+            finer = FINER * (CELLS / is_left.size) ** (1.0 / len(joints))
+            if deepest < middles.moves(counts).min() / finer:
                 return False
             is_left &= is_wall
         elif _reached(boxes.state == FREE, first)[last].any():
             return False
         left = np.argwhere(is_left)
+        if is_last and deepest < np.inf:
+            return middles.are_blocked(left, counts, deadline)
         rows += len(left)
         if not len(left) or rows > ROWS:
             return False
-        for part in np.split(left, range(AT_ONCE, len(left), AT_ONCE)):
+        for part in _parts(left):
             if is_over(deadline):
                 return False
-            Q = np.tile(start, (len(part), 1))
-            Q[:, joints] = lower + (part + 0.5) / counts * spans
-            apart = check.distances_of(group.pairs, Q) - check.margin
-            boxes.note(part, apart, moves, gaps)
+            boxes.note(part, *middles.of_boxes(part, counts))
         boxes = boxes._replace(reached=_reached(boxes.state != BLOCKED, first))
         if not boxes.reached[last].any():
             return True
-        if is_left.size << len(joints) > CELLS:
+        if is_last:
             return False
-        # Joints that move links far are cut the finer.
-        greatest = (reach / counts).max(axis=0)
-        boxes = boxes.halved(np.flatnonzero(greatest > 0.5 * greatest.max()))
+        boxes = boxes.halved(middles.longest(counts))
+
+
+class _Middles(NamedTuple):
+    """What is known of the distances in boxes by those in their middles.
+
+    Attributes:
+        check: What must not touch.
+        group: The joints that are looked at, and their pairs.
+        start: Where the others are, shape (n,).
+        lower: Least positions of the joints [m or rad], shape (m,).
+        spans: From these to the greatest, shape (m,).
+        reach: How far pairs approach each other at most from the middle of the box of
+            all positions, by each joint [m], shape (p, m).
+        gaps: How much less depths may be than they are computed [m], shape (p,).
+    """
+
+    check: CollisionCheck
+    group: _DecidingJoints
+    start: Array
+    lower: Array
+    spans: Array
+    reach: Array
+    gaps: Array
+
+    @classmethod
+    def of(
+        cls,
+        check: CollisionCheck,
+        limits: tuple[Array, Array],
+        rates: Array,
+        group: _DecidingJoints,
+        start: Array,
+    ) -> _Middles:
+        """Return what is known, by the rates of approach of all pairs and joints."""
+        joints, pairs = group
+        lower, spans = limits[0][joints], (limits[1] - limits[0])[joints]
+        reach = rates[np.ix_(pairs, joints)] * (0.5 * spans)
+        gaps = _depth_gaps(check.tables, len(check.pairs))[pairs]
+        return cls(check, group, start, lower, spans, reach, gaps)
+
+    def moves(self, counts: Indices) -> Array:
+        """Return how far pairs approach each other in a box at most [m], shape (p,)."""
+        return (self.reach / counts).sum(axis=1)
+
+    def longest(self, counts: Indices) -> Indices:
+        """Return the axes on which boxes are cut: joints that move links far."""
+        greatest = (self.reach / counts).max(axis=0)
+        return np.flatnonzero(greatest > 0.5 * greatest.max())
+
+    def of_boxes(self, which: Indices, counts: Indices) -> tuple[Array, Array, Array]:
+        """Return by how much less and more pairs are apart in boxes than the margin.
+
+        Args:
+            which: The numbers of some boxes on each axis, shape (k, m).
+            counts: How many boxes there are on each axis, shape (m,).
+
+        Returns:
+            Of each box and pair: what all of the box exceeds, what nothing in it
+            exceeds, and by how much they overlap in the middle at least [m], (k, p).
+        """
+        joints, pairs = self.group
+        Q = np.tile(self.start, (len(which), 1))
+        Q[:, joints] = self.lower + (which + 0.5) / counts * self.spans
+        apart = self.check.distances_of(pairs, Q) - self.check.margin
+        moves = self.moves(counts)
+        return apart - moves, apart + (moves + self.gaps), -(apart + self.gaps)
+
+    def are_blocked(self, left: Indices, counts: Indices, deadline: int) -> bool:
+        """Return whether boxes are blocked, each cut as often as needed.
+
+        left: Their numbers on each axis, shape (k, m).
+        """
+        rows = 0
+        while len(left):
+            rows += len(left)
+            if rows > ROWS:
+                return False
+            is_open = np.ones(len(left), np.bool_)
+            for part, found in zip(_parts(left), _parts(is_open), strict=True):
+                if is_over(deadline):
+                    return False
+                _, most, depths = self.of_boxes(part, counts)
+                if (depths.max(axis=1) <= 0.0).any():
+                    return False
+                found[:] = (most > 0.0).all(axis=1)
+            left = left[is_open]
+            for axis in self.longest(counts):
+                left, counts = np.repeat(left, 2, axis=0), counts.copy()
+                left[:, axis] *= 2
+                left[1::2, axis] += 1
+                counts[axis] *= 2
+        return True
+
+
+def _parts(rows: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
+    """Return views of as many rows as are looked at between two looks at the clock."""
+    return np.split(rows, range(AT_ONCE, len(rows), AT_ONCE))
 
 
 class _Boxes(NamedTuple):
@@ -209,21 +302,15 @@ class _Boxes(NamedTuple):
         state, depths = np.full(shape, MIXED, np.int8), np.full(shape, -np.inf)
         return cls(state, depths, np.ones(shape, np.bool_))
 
-    def note(self, which: Indices, apart: Array, moves: Array, gaps: Array) -> None:
+    def note(self, which: Indices, least: Array, most: Array, depths: Array) -> None:
         """Note what the distances in the middles of some boxes tell.
 
-        Args:
-            which: Their numbers on each axis, shape (k, m).
-            apart: By how much distances of pairs exceed the margin [m], shape (k, p).
-            moves: How far pairs approach each other in a box at most [m], shape (p,).
-            gaps: How much less depths may be than they are computed [m], shape (p,).
+        which: Their numbers on each axis, shape (k, m). For others see `of_boxes`.
         """
-        is_free = (apart - moves > 0.0).all(axis=1)
-        is_blocked = (apart + (moves + gaps) <= 0.0).any(axis=1)
-        found = np.where(is_free, FREE, MIXED)
+        is_free, is_blocked = (least > 0.0).all(axis=1), (most <= 0.0).any(axis=1)
         at = tuple(which.T)
-        self.state[at] = np.where(is_blocked, BLOCKED, found)
-        self.depths[at] = -(apart + gaps).min(axis=1)
+        self.state[at] = np.where(is_blocked, BLOCKED, np.where(is_free, FREE, MIXED))
+        self.depths[at] = depths.max(axis=1)
 
     def halved(self, axes: Indices) -> _Boxes:
         """Return them cut in two along axes."""
@@ -259,13 +346,14 @@ def _wall(
         depths: See `_Boxes`.
         start: A box.
         goals: Boxes, by the numbers of each axis.
-        deepest: No wall is deeper than this, by the middles of larger boxes [m].
+        deepest: How deep one was by the middles of larger boxes [m]; in those of
+            smaller ones it may be deeper.
 
     Returns:
         Its depth [m], and which boxes it is of; none where links that touch in the
         middles of boxes do not separate them.
     """
-    depth = min(deepest, float(depths.max()))
+    depth = min(deepest / LESS_DEEP**3, float(depths.max()))
     for _ in range(DEPTHS):
         inside = _reached(depths < depth, start)
         if depth > 0.0 and not inside[goals].any():

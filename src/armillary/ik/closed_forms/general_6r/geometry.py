@@ -202,10 +202,10 @@ def axes_of(
     Raises:
         NotApplicable: There are too many joints, or too many that slide.
     """
+    count = len(chain.screws) + (free is not None)
+    require(count <= SIX, f"{count} joints move the frame, more than a pose needs")
     chain = chain._replace(screws=_with_slide_inside(chain.screws))
     screws = list(chain.screws)
-    count = len(screws) + (free is not None)
-    require(count <= SIX, f"{count} joints move the frame, more than a pose needs")
     slides = [not screw.turns for screw in screws]
     many = f"{sum(slides)} joints slide, more than a position needs"
     require(sum(slides) < len(FAR), many)
