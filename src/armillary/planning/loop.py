@@ -98,6 +98,9 @@ SHARE_OF_ROOM: Final = 0.25
 PROBLEMS_PER_PIECE: Final = 16
 """Problems that a thread takes at least, where there are that many."""
 
+PROBLEMS_AT_ONCE: Final = 256
+"""Problems of a call of the native loop."""
+
 MOST_PAUSED: Final = 64
 """So many searches of a batch pause at most and keep their memory, some megabytes."""
 
@@ -347,8 +350,9 @@ class NativeLoop:
         found: list[Found | PausingSearch] = []
         memory = ground.taken()
         while len(found) < len(problems):
-            first = len(found)
-            some, owned = memory.solve_some(native, problems[first:], until[first:])
+            # What is written down again behind a search that pauses is little.
+            now = slice(len(found), len(found) + PROBLEMS_AT_ONCE)
+            some, owned = memory.solve_some(native, problems[now], until[now])
             found += some
             if some[-1].status == PAUSED and next(paused) < MOST_PAUSED:
                 problem = problems[len(found) - 1]
