@@ -344,7 +344,7 @@ class NativeLoop:
             problems: What is asked.
             until: When the search for each pauses [ns].
             paused: Counts the searches that have paused. The first `MOST_PAUSED` can go
-                on; of further ones it is only told that they did.
+                on; for further ones there is only the status `PAUSED`.
         """
         ground, native = self.ground, self.ready.native
         found: list[Found | PausingSearch] = []
