@@ -113,21 +113,23 @@ def nearly_touching(
         normal = np.cross(*across) if len(across) == 2 else normals[k]
         normal -= sum(axis * (normal @ axis) for axis in across)
         normals[k] = normal / np.linalg.norm(normal)
-        p = point(rng, a, normals[k])
-        q = turn @ point(rng, b, turn.T @ -normals[k])
-        X[k, :3, 3] = p + distances[k] * normals[k] - q
+    p = points(rng, a, normals)
+    turns = X[:, :3, :3]
+    q = points(rng, b, np.einsum("kij,ki->kj", turns, -normals))
+    X[:, :3, 3] = p + distances[:, None] * normals - np.einsum("kij,kj->ki", turns, q)
     return X, normals, distances
 
 
-def point(rng: np.random.Generator, shape: Primitive, normal: Array) -> Array:
-    """Return a point that is farthest along a normal, of a line of a side any one."""
-    beside = normal + np.array([[0.0, 0.0, 1e-12], [0.0, 0.0, -1e-12]])
-    ends = shape.support(beside)
-    height = (shape.support(normal[None])[0]) @ normal
-    if (ends @ normal).min() < height - 1e-10:
-        return shape.support(normal[None])[0]
-    found = rng.dirichlet([0.5, 0.5]) @ ends
-    return found + (height - found @ normal) * normal
+def points(rng: np.random.Generator, shape: Primitive, normals: Array) -> Array:
+    """Return points that are farthest along normals, of a line of a side any ones."""
+    beside = np.array([0.0, 0.0, 1e-12])
+    tops, *ends = (shape.support(normals + k * beside) for k in (0.0, 1.0, -1.0))
+    heights = np.vecdot(tops, normals)
+    least = np.minimum(*(np.vecdot(each, normals) for each in ends))
+    part = rng.dirichlet([0.5, 0.5], len(normals))
+    found = part[:, :1] * ends[0] + part[:, 1:] * ends[1]
+    found += (heights - np.vecdot(found, normals))[:, None] * normals
+    return np.where((least < heights - 1e-10)[:, None], tops, found)
 
 
 @pytest.mark.parametrize("names", [p for p in PAIRS if "rod" not in p], ids="-".join)

@@ -275,6 +275,39 @@ def test_infinite_positions_are_invalid_without_a_warning():
         assert np.isnan(motions.fraction).all()
 
 
+def passing_a_box(size: float) -> arm.Cell:
+    """Return a ball on a slide that passes a box by a thousandth of its way."""
+    slide = arm.Link(
+        name="ball",
+        parent="base",
+        joint=arm.joints.Prismatic(axis=(1.0, 0.0, 0.0)),
+        limits=arm.Limits(lower=-size, upper=size),
+        collisions=[Sphere(radius=0.1 * size)],
+    )
+    robot = arm.Manipulator(name="robot", links=[arm.Link(name="base"), slide])
+    above = arm.Pose.translation(0.0, 0.0, 0.201 * size)
+    box = Box(size=(0.2 * size,) * 3, pose=above)
+    thing = arm.Manipulator(
+        name="thing", links=[arm.Link(name="body", collisions=[box])]
+    )
+    return arm.Cell(manipulators=[robot, thing])
+
+
+@pytest.mark.parametrize("size", [100.0, 1.0, 1e-3, 1e-6])
+def test_cells_of_any_size_are_as_free(size: float):
+    cell = passing_a_box(size)
+    check = cell.collision()
+    ends = np.array([[-0.9], [0.9]]) * size
+    assert check.motion(*ends).free
+    plan = cell.planner(check, resolution=max(0.1 * size, 1e-6))(*ends)
+    assert plan.proven and len(plan.q) == 2
+    # As near as that it touches, with a margin.
+    margin = 0.0011 * size
+    met = cell.collision(margin=margin).motion(*ends)
+    assert met.reason == MotionReason.CONTACT
+    assert 0.4 < met.fraction < 0.5
+
+
 def test_free_motions_end_at_their_ends():
     check = room(arm.joints.Revolute, Sphere(radius=0.1)).collision()
     q0, q1 = ends(np.random.default_rng(6), 200)

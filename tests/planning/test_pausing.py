@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -87,14 +88,7 @@ def test_ways_of_coarse_samples_touch_nothing(resolution: float):
 
 def test_no_search_begins_anew_behind_a_proof(monkeypatch: pytest.MonkeyPatch):
     usual = [planner()(*ends, timeout=None) for ends in problems(6)]
-    begun: list[Problem] = []
-    begin = LoopMemory.begin
-
-    def noted(self: LoopMemory, problem: Problem) -> object:
-        begun.append(problem)
-        return begin(self, problem)
-
-    monkeypatch.setattr(LoopMemory, "begin", noted)
+    begun = counted_begins(monkeypatch)
     # Each search pauses as soon as it may, and nothing is separated.
     name = "armillary.planning.way_search.MOST_TIME_BEFORE_PROOF"
     monkeypatch.setattr(name, 0)
@@ -105,6 +99,49 @@ def test_no_search_begins_anew_behind_a_proof(monkeypatch: pytest.MonkeyPatch):
     )
     again = [planner()(*ends, timeout=None) for ends in problems(6)]
     assert asked and len(begun) == len(usual)
+    for one, other in zip(usual, again, strict=True):
+        assert one.q.tobytes() == other.q.tobytes()
+        assert (one.edges, one.samples) == (other.edges, other.samples)
+
+
+def counted_begins(monkeypatch: pytest.MonkeyPatch) -> list[Problem]:
+    """Return a list to which searches are added that begin by themselves."""
+    begun: list[Problem] = []
+    begin = LoopMemory.begin
+
+    def noted(self: LoopMemory, problem: Problem) -> object:
+        begun.append(problem)
+        return begin(self, problem)
+
+    monkeypatch.setattr(LoopMemory, "begin", noted)
+    return begun
+
+
+@pytest.mark.parametrize("room", [64, 2])
+def test_searches_of_a_batch_go_on_where_they_were(
+    monkeypatch: pytest.MonkeyPatch, room: int
+):
+    starts, goals = map(np.array, zip(*problems(40), strict=True))
+    usual = planner().batch(starts, goals, timeout=None)
+    begun = counted_begins(monkeypatch)
+    # Each search pauses as soon as it may, and nothing is separated.
+    monkeypatch.setattr("armillary.planning.way_search.TIME_BEFORE_PROOF", 0)
+    monkeypatch.setattr(
+        "armillary.planning.way_search.separating_pairs", lambda *_: None
+    )
+    monkeypatch.setattr("armillary.planning.loop.MOST_PAUSED", room)
+    paused: list[int] = []
+    solve_some = LoopMemory.solve_some
+
+    def noted(*given: Any) -> Any:
+        found, owned = solve_some(*given)
+        paused.append(sum(each.status == PAUSED for each in found))
+        return found, owned
+
+    monkeypatch.setattr(LoopMemory, "solve_some", noted)
+    again = planner().batch(starts, goals, timeout=None)
+    assert sum(paused) > 4
+    assert len(begun) == max(0, sum(paused) - room)
     for one, other in zip(usual, again, strict=True):
         assert one.q.tobytes() == other.q.tobytes()
         assert (one.edges, one.samples) == (other.edges, other.samples)

@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 
 import armillary as arm
-from armillary.planning.loop_memory import (
-    Problem,
-)
+from armillary.planning.loop_memory import LoopMemory, Problem
 from armillary.planning.planner import STEP
 from armillary.planning.proven_search import ProvenSearch
 from ball_arm import dense, free_positions
@@ -67,12 +65,20 @@ def test_problems_of_loops_are_those_of_calls(
     if slice_of_time is not None:  # in which nothing is found
         name = "armillary.planning.proven_search.FIRST_SLICE"
         monkeypatch.setattr(name, slice_of_time)
+    begun: list[Problem] = []
+    begin = LoopMemory.begin
+    monkeypatch.setattr(
+        LoopMemory, "begin", lambda *given: begun.append(given[1]) or begin(*given)
+    )
     planner = delta_above_a_box()
     Q = free_positions(planner.check, 4)
     plans = planner.batch(Q[:-1], Q[1:], timeout=None)
+    of_batch = len(begun)
     for plan, start, goal in zip(plans, Q[:-1], Q[1:], strict=True):
         assert plan.proven
         assert np.array_equal(plan.q, planner(start, goal, timeout=None).q)
+    # Searches pause and go on: none begins anew.
+    assert of_batch == len(begun) - of_batch
 
 
 def test_roadmaps_of_loops_are_proven():

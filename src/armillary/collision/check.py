@@ -159,6 +159,15 @@ class CollisionCheck:
         return self.options.margin
 
     @property
+    def nearness(self) -> float:
+        """Return by how much more than the margin links are apart that do not touch.
+
+        In motions [m]: 1e-6 m, of cells that are smaller than a metre at most 1e-6 of
+        their extent.
+        """
+        return self._prover.rounding
+
+    @property
     def meshes(self) -> MeshSource | None:
         """Return what reads meshes."""
         return self.options.meshes
@@ -549,7 +558,7 @@ class CollisionCheck:
 
         Each row is answered as if it were alone, to the last bit.
         They are proven, by bounds of how fast joints move links: no contact between
-        samples is missed. Links touch that come nearer than the margin and 1e-6 m.
+        samples is missed. Links touch that come nearer than the margin and `nearness`.
         Meshes are treated by their hulls, also where a check is `exact`; with `step`,
         and of cells with closed loops, they are treated as the check does.
 
@@ -571,28 +580,11 @@ class CollisionCheck:
         if one is not None:
             return one
         with IMPORT_LOCK:
-            from armillary.collision.motion import MotionReason, Motions, sampled
+            from armillary.collision.motion import Motions
+            from armillary.collision.straight_motions import motions_of
         (Q0, Q1), batch = self._rows(q0=q0, q1=q1)
-        # Three cases need no kernel: shapes that move together touch, samples are asked
-        # for, or nothing moves against anything.
-        if not self.may_be_free:
-            fraction = np.zeros(len(Q0))
-            reason = np.full(len(Q0), MotionReason.CONTACT, np.int8)
-        elif step is not None:
-            fraction, reason = sampled(self, Q0, Q1, step)
-        elif not self._moves:
-            fraction = np.ones(len(Q0))
-            reason = np.full(len(Q0), MotionReason.FREE, np.int8)
-        elif self.state.passive.size and self._placed.moving.is_compiled:
-            with IMPORT_LOCK:
-                from armillary.collision.closed_motion import closed_motions
-            fraction, reason = closed_motions(self, Q0, Q1, self._prover.rounding)
-        else:
-            self._prover.check()
-            fraction, reason = self._prover(Q0, Q1)
-        is_invalid = ~(np.isfinite(Q0) & np.isfinite(Q1)).all(axis=1)
-        fraction[is_invalid], reason[is_invalid] = np.nan, MotionReason.INVALID
-        return Motions.of(Q0, Q1, fraction, reason, batch)
+        given, is_open = (self, self._prover, (Q0, Q1), step), self.may_be_free
+        return Motions.of(Q0, Q1, *motions_of(*given, may_be_free=is_open), batch)
 
     def _motion_of_one(self, q0: Any, q1: Any) -> Motions | None:
         """Return the answer for one motion, where that is quick; else None."""

@@ -42,7 +42,7 @@ from armillary.collision.edge_stages import (
     EdgeColumns,
     edge_pipeline,
 )
-from armillary.collision.lengths import NEARNESS
+from armillary.collision.lengths import nearness_of
 from armillary.collision.motion_kernel import PositionBox, coordinate_records
 from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.precision import Precision, precision_of
@@ -169,7 +169,8 @@ def edge_proof_columns(
         moving, ("proof columns", room), lambda: EdgeProofColumns(moving, room)
     )
     # Positions, rates and what is between them are rounded.
-    near = Nearness(margin, NEARNESS + ROUNDINGS * precision.rounding)
+    nearness = nearness_of(pairs.extent) + ROUNDINGS * precision.rounding
+    near = Nearness(margin, nearness)
     code = ColumnCode(pipeline, precision.dtype, native_lanes(precision.dtype))
     return _EdgeRecords(pairs, columns, code, room, near, precision, rates).function()
 

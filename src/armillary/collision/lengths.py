@@ -7,10 +7,19 @@ from typing import Any, Final
 
 from armillary.errors import ModelError
 
-__all__ = ["NEARNESS", "margin_of", "number_of"]
+__all__ = ["margin_of", "nearness_of", "number_of"]
 
 NEARNESS: Final = 1e-6
-"""Links no farther apart than this, or than the margin and this, touch [m]."""
+"""Links no farther apart than this, or than the margin and this, touch [m]; in cells
+that are smaller than a metre it is this part of their extent."""
+
+
+def nearness_of(extent: float) -> float:
+    """Return how near links are that touch in a cell of some extent [m]."""
+    # Powers of two are the same for most states of a cell, and so are its records.
+    if not 0.0 < extent < 1.0:
+        return NEARNESS
+    return math.ldexp(NEARNESS, math.frexp(extent)[1] - 1)
 
 
 def margin_of(margin: Any) -> float:

@@ -11,7 +11,7 @@ from typing import Any, Final, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.lengths import NEARNESS, number_of
+from armillary.collision.lengths import nearness_of, number_of
 from armillary.collision.motion_kernel import (
     PositionBox,
     motion_code,
@@ -284,7 +284,8 @@ class MotionProver:
     @property
     def rounding(self) -> float:
         """Return by how much more than the margin links are apart that do not touch."""
-        return max(NEARNESS, double_precision(self.pairs).rounding)
+        nearness = nearness_of(self.pairs.extent)
+        return max(nearness, double_precision(self.pairs).rounding)
 
 
 def _fixed(array: Array) -> Array:

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.lengths import NEARNESS
+from armillary.collision.lengths import nearness_of
 from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.tested_shapes import shapes_of_links
 from armillary.disk_cache import cached_arrays
@@ -144,7 +144,8 @@ def _touching_at_home(
         def made() -> list[Any]:
             contacts = PlacedPairs.of_shapes(cell, state, tested.part(known), shapes)
             X = contacts.poses(state.q[np.newaxis])
-            return [known[contacts.touching(X, NEARNESS)[0]]]
+            nearness = nearness_of(contacts.extent)
+            return [known[contacts.touching(X, nearness)[0]]]
 
         # What touches is decided by shapes and where they are. Where code of others may
         # decide it too, it is not kept.
@@ -159,7 +160,7 @@ def _touching_at_home(
             for k, some in shapes.items()
             for each in some
         ]
-        key = digest((placed, tested.indices[known], NEARNESS), is_ours=True)
+        key = digest((placed, tested.indices[known]), is_ours=True)
         if key is None:
             return made()[0]
         return cached_arrays("touching at home", [key], made, made_by=MAKERS)[0]

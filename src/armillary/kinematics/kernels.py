@@ -133,46 +133,88 @@ class KernelOptions(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             ModelError: A bare name is not unique, or one is named twice.
             StateError: The state is not one of this cell.
         """
-        cell, dtype = self.cell, self.dtype
-        parameters = named_parameters(cell, self.parameters)
+        parameters = named_parameters(self.cell, self.parameters)
         if parameters:
             with IMPORT_LOCK:
                 from armillary.kinematics.parameters import made_with
 
             make = made_with(make, parameters)
         varied = tuple(each.name for each in parameters)
+        key = question, _type_key(self.dtype), free, varied
         if self.state is None:
-            names = listed_joints(self.joints)
-            key = "kernel", question, names, _type_key(dtype), free, varied
-
-            def of_home() -> Kernel:
-                selection = selection_of(cell, self.joints, None, frames())
-                selection = selection._replace(free=free, parameters=parameters)
-                program = make(Tree.of(cell), selection)
-                return program_kernel(
-                    cell, selection, program, dtype=dtype, repeated=repeated
-                )
-
-            return kept(cell, key, of_home)
-        state = bound_state(cell, self.state)
-        tree = state.tree
-        selection = selection_of(cell, self.joints, state, frames())
+            return self._of_home(key, frames, make, (free, parameters), repeated)
+        state = bound_state(self.cell, self.state)
+        selection = selection_of(self.cell, self.joints, state, frames())
         placed = tuple(m for m in selection.bases if m not in free)
         selection = selection._replace(bases=placed, free=free, parameters=parameters)
-        holders = tuple(tree.bases[m].frame.link for m in placed)
-        chosen = selection.inputs, selection.others, placed, free
-        kind = _type_key(dtype)
-        key = "kernel of a state", question, chosen, holders, kind, varied
-        branch = branch_of(state) if selection.passive else None
+        kernel = self._of_state(key, state, selection, make, repeated)
+        return bind(kernel, [*selection.values(state.tree), *values])
 
-        def of_state() -> Kernel:
-            program = kept(cell, (*key, "program"), lambda: make(tree, selection))
+    def _of_home(
+        self,
+        key: tuple[Hashable, ...],
+        frames: Frames,
+        make: Make,
+        inputs: tuple[tuple[int, ...], Any],
+        repeated: Repeated | None,
+    ) -> Kernel:
+        """Return the kernel of the cell as it was built.
+
+        Args:
+            key: Equal for equal questions of the same type.
+            frames: As for `kernel`.
+            make: As for `kernel`, with parameters.
+            inputs: Manipulators whose base poses are given, and the parameters.
+            repeated: As for `kernel`.
+        """
+        cell = self.cell
+        free, parameters = inputs
+
+        def made() -> Kernel:
+            selection = selection_of(cell, self.joints, None, frames())
+            selection = selection._replace(free=free, parameters=parameters)
+            program = make(Tree.of(cell), selection)
             return program_kernel(
-                cell, selection, program, branch=branch, dtype=dtype, repeated=repeated
+                cell, selection, program, dtype=self.dtype, repeated=repeated
             )
 
-        kernel = kept(branch or cell, key, of_state)
-        return bind(kernel, [*selection.values(tree), *values])
+        return kept(cell, ("kernel", *key, listed_joints(self.joints)), made)
+
+    def _of_state(
+        self,
+        key: tuple[Hashable, ...],
+        state: State,
+        selection: Inputs,
+        make: Make,
+        repeated: Repeated | None,
+    ) -> Kernel:
+        """Return the kernel of a state, whose numbers are not bound.
+
+        Args:
+            key: As for `_of_home`.
+            state: The state.
+            selection: Which joints are q, and what else is an input.
+            make: As for `_of_home`.
+            repeated: As for `kernel`.
+        """
+        cell, tree = self.cell, state.tree
+        holders = tuple(tree.bases[m].frame.link for m in selection.bases)
+        chosen = selection.inputs, selection.others, selection.bases
+        key = "kernel of a state", *key, chosen, holders
+        branch = branch_of(state) if selection.passive else None
+
+        def made() -> Kernel:
+            program = kept(cell, (*key, "program"), lambda: make(tree, selection))
+            return program_kernel(
+                cell,
+                selection,
+                program,
+                branch=branch,
+                dtype=self.dtype,
+                repeated=repeated,
+            )
+
+        return kept(branch or cell, key, made)
 
 
 def program_kernel(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
@@ -186,14 +186,8 @@ class SpeedBounds(NamedTuple):
         owners = np.repeat(np.arange(f), list(map(len, drives)))
         carried, joints = np.zeros((f, c), np.bool_), np.zeros((c, n))
         twists = np.full((c, 6), np.nan)
-        hops = np.zeros(f)
-
-        def range_of(joint: int) -> Range:
-            if joint >= n:
-                return -math.inf, math.inf
-            return float(lower[joint]), float(upper[joint])
-
-        parents = [0] * f
+        hops, parents = np.zeros(f), [0] * f
+        range_of = partial(_range_of, lower.tolist(), upper.tolist())
         asked = range(1, f) if only is None else sorted(set(only) - {0})
         for row in asked:
             link = moving.links[row]
@@ -218,15 +212,7 @@ class SpeedBounds(NamedTuple):
             # How far the origin of a link is from that of the one that carries it, at
             # most.
             hops[row] = np.linalg.norm(inner.position) + farthest(joint, ranges)
-        depth = 0
-        for row in _parents_first(parents):
-            up = parents[row]
-            theirs = carried[up]
-            # |v + w x r| <= |v| + |w| |r|, with r across this hop.
-            lever = linear[up][theirs] + zero_product(angular[theirs], hops[row])
-            linear[row, theirs] = lever
-            carried[row] |= theirs
-            depth = max(depth, int(carried[row].sum()))
+        depth = _add_those_of_carriers(parents, hops, linear, angular, carried)
         motion = linear, angular, carried, joints, depth, bent
         return cls(*motion, owners, np.array(parents), twists)
 
@@ -320,6 +306,44 @@ def carriers_of(moving: MovingLinks, tree: Tree, row: int) -> list[int]:
         found.append(row)
         row = moving.fixed_to(tree, tree.parents[moving.links[row]]).row
     return found
+
+
+def _range_of(lower: list[float], upper: list[float], joint: int) -> Range:
+    """Return the limits of a joint, by its index; nothing is known behind the last."""
+    if joint >= len(lower):
+        return -math.inf, math.inf
+    return lower[joint], upper[joint]
+
+
+def _add_those_of_carriers(
+    parents: Sequence[int],
+    hops: Array,
+    linear: Array,
+    angular: Array,
+    carried: npt.NDArray[np.bool_],
+) -> int:
+    """Add to the bounds of links, of their own coordinates, those of their carriers.
+
+    Args:
+        parents: The link that carries each link.
+        hops: How far their origins are from each other, at most [m], shape (f,).
+        linear: As in `SpeedBounds`.
+        angular: As in `SpeedBounds`.
+        carried: As in `SpeedBounds`.
+
+    Returns:
+        How many coordinates move a link, at most.
+    """
+    depth = 0
+    for row in _parents_first(parents):
+        up = parents[row]
+        theirs = carried[up]
+        # |v + w x r| <= |v| + |w| |r|, with r across this hop.
+        lever = linear[up][theirs] + zero_product(angular[theirs], hops[row])
+        linear[row, theirs] = lever
+        carried[row] |= theirs
+        depth = max(depth, int(carried[row].sum()))
+    return depth
 
 
 def _parents_first(parents: Sequence[int]) -> list[int]:

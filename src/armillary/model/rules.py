@@ -29,8 +29,9 @@ Where = Literal["any", "apart", "rigid", "adjacent", "joined", "home", "kin"]
 - `joined`: those that are adjacent, where links that are rigid with each other count as
   one; but of the links that are rigid with the base of a manipulator, such as a table
   in the file of a robot, only the one that carries the joint.
-- `home`: those that touch, or are within 1e-6 m, while the cell is at home as it was
-  built, by the hulls of meshes. Only of pairs that are tested otherwise.
+- `home`: those that touch, or are within 1e-6 m (1e-6 of a cell that is smaller than a
+  metre), while the cell is at home as it was built, by the hulls of meshes. Only of
+  pairs that are tested otherwise.
 - `apart`: those that are neither rigid nor adjacent.
 - `kin`: parent and child, or a link and a child of one of its siblings, where frames of
   mounts count as links; what RobWork leaves out by default.

@@ -6,11 +6,11 @@ import ctypes
 import hashlib
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from importlib.resources import files
-from itertools import groupby
+from itertools import count, groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, final
 
@@ -24,7 +24,7 @@ from armillary.kernel.threads import share
 from armillary.model.fields import kept
 from armillary.model.limit_rows import LimitRows
 from armillary.planning.edges import EdgeTests, SurfaceTests
-from armillary.planning.layout import PATH_ROOM, SETUP
+from armillary.planning.layout import PATH_ROOM, PAUSED, SETUP
 from armillary.planning.loop_memory import (
     Found,
     LoopKind,
@@ -97,6 +97,15 @@ SHARE_OF_ROOM: Final = 0.25
 
 PROBLEMS_PER_PIECE: Final = 16
 """Problems that a thread takes at least, where there are that many."""
+
+PROBLEMS_AT_ONCE: Final = 256
+"""Problems of a call of the native loop."""
+
+MOST_PAUSED: Final = 64
+"""So many searches of a batch pause at most and keep their memory, some megabytes."""
+
+MOST_IDLE: Final = 16
+"""Memory for so many searches is kept at most for the next ones."""
 
 
 class Space(NamedTuple):
@@ -184,7 +193,7 @@ class LoopGround:
         owned: What must live as long.
         moving: How many joints move.
         run: The function of the native loop.
-        idle: Memory that no thread uses now.
+        idle: Memory that no search uses now.
     """
 
     space: Space
@@ -241,11 +250,16 @@ class LoopGround:
         return cls(space, options, kind, words, owned, moving, run, [])
 
     def taken(self) -> LoopMemory:
-        """Return memory for a thread, which it puts back into `idle`."""
+        """Return memory for a search; see `put_back`."""
         try:
             return self.idle.pop()
-        except IndexError:  # other threads have all
+        except IndexError:  # other searches have all
             return LoopMemory.of(len(self.space.lower), self.options.nodes, self.kind)
+
+    def put_back(self, memory: LoopMemory) -> None:
+        """Let other searches have memory, unless enough of it is there."""
+        if len(self.idle) < MOST_IDLE:
+            self.idle.append(memory)
 
 
 @final
@@ -318,26 +332,39 @@ class NativeLoop:
             return search.run()
 
     def begun(self, problem: Problem) -> PausingSearch:
-        """Return a search for a way that may pause, for a `with` block."""
+        """Return a search for a way that may pause; it is to be closed."""
         return PausingSearch(self, problem)
 
     def solve_some(
-        self, problems: Sequence[Problem], until: Sequence[int]
-    ) -> list[Found]:
+        self, problems: Sequence[Problem], until: Sequence[int], paused: Iterator[int]
+    ) -> list[Found | PausingSearch]:
         """Solve problems one after the other; signals wait until it ends.
 
-        until: When the search for each pauses [ns].
+        Args:
+            problems: What is asked.
+            until: When the search for each pauses [ns].
+            paused: Counts the searches that have paused. The first `MOST_PAUSED` can go
+                on; for further ones there is only the status `PAUSED`.
         """
-        memory = self.ground.taken()
-        try:
-            return memory.solve_some(self.ready.native, problems, until)
-        finally:
-            self.ground.idle.append(memory)
+        ground, native = self.ground, self.ready.native
+        found: list[Found | PausingSearch] = []
+        memory = ground.taken()
+        while len(found) < len(problems):
+            # What is written down again behind a search that pauses is little.
+            now = slice(len(found), len(found) + PROBLEMS_AT_ONCE)
+            some, owned = memory.solve_some(native, problems[now], until[now])
+            found += some
+            if some[-1].status == PAUSED and next(paused) < MOST_PAUSED:
+                problem = problems[len(found) - 1]
+                found[-1] = PausingSearch(self, problem, (memory, owned, some[-1]))
+                memory = ground.taken()
+        ground.put_back(memory)
+        return found
 
 
 def solve_all(
     items: Sequence[tuple[NativeLoop, Problem]], threads: int, soon: int
-) -> list[Found]:
+) -> list[Found | PausingSearch]:
     """Solve problems on several threads; each answer is that of the problem alone.
 
     Args:
@@ -345,17 +372,23 @@ def solve_all(
         threads: How many take part.
         soon: How long is searched for each [ns], beside its deadline; those that take
             longer are paused. What others leave, later ones of a piece may take.
+
+    Returns:
+        What is found for each; a search that has paused and can go on, if `MOST_PAUSED`
+        others have not. These are `PAUSED`, and begin anew.
     """
-    found: list[Found | None] = [None] * len(items)
+    found: list[Found | PausingSearch | None] = [None] * len(items)
+    paused = count()  # threads share it
 
     def work(piece: slice) -> None:
-        # Those that follow each other with the same loop take one call.
+        # Those that follow each other with the same loop take few calls.
         first = piece.start
         for loop, same in groupby(items[piece], key=itemgetter(0)):
             now = time.monotonic_ns()
             problems = [problem for _, problem in same]
             until = [now + k * soon for k in range(1, len(problems) + 1)]
-            found[first : first + len(problems)] = loop.solve_some(problems, until)
+            some = loop.solve_some(problems, until, paused)
+            found[first : first + len(problems)] = some
             first += len(problems)
 
     share(len(items), threads, work, len(items) // PROBLEMS_PER_PIECE)
@@ -364,27 +397,53 @@ def solve_all(
 
 @final
 class PausingSearch:
-    """A search for a way that may pause, and then goes on as if it had not."""
+    """A search for a way that may pause, and then goes on as if it had not.
 
-    def __init__(self, loop: NativeLoop, problem: Problem) -> None:
-        """Take memory for a problem, until the block ends."""
+    Attributes:
+        found: What it has found until it paused; None before it begins.
+    """
+
+    def __init__(
+        self,
+        loop: NativeLoop,
+        problem: Problem,
+        begun: tuple[LoopMemory, object, Found] | None = None,
+    ) -> None:
+        """Take memory for a problem, until the block ends.
+
+        begun: That in which a search has paused, what must live as long, and what it
+            has found; by default it begins.
+        """
         self._loop, self._problem = loop, problem
-        self._memory = loop.ground.taken()
-        self._owned = self._memory.begin(problem)
+        self.found: Found | None = None
+        if begun is None:
+            self._memory = loop.ground.taken()
+            self._owned = self._memory.begin(problem)
+        else:
+            self._memory, self._owned, self.found = begun
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._loop.ground.idle.append(self._memory)
+        self.close()
 
-    def run(self, until: int = 0) -> Found:
+    def close(self) -> None:
+        """Give back the memory of a search that does not go on."""
+        self._loop.ground.put_back(self._memory)
+
+    def run(self, until: int = 0, deadline: int | None = None) -> Found:
         """Search until a time [ns], 0 for the deadline; it pauses at samples alone.
 
         A way that is found until then is shortened and proven however long that takes.
+
+        deadline: Another deadline than that of the problem [ns].
         """
+        if deadline is not None:
+            self._memory.set_deadline(deadline)
         self._memory.run(self._loop.ready.native, self._problem, until)
-        return self._memory.found
+        self.found = self._memory.found
+        return self.found
 
 
 def _normal_rows(space: Space) -> tuple[Array, Array, float]:

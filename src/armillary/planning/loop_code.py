@@ -226,7 +226,8 @@ class LoopCode(PartOfLoop):
         """Solve problems one after the other; return how many are solved.
 
         Their ways follow each other in memory with room for so many way points; it ends
-        where another way might be too long for what is left.
+        where another way might be too long for what is left, and behind a search that
+        pauses, whose trees stay.
         """
         f = FunctionBuilder(
             "plans",
@@ -249,5 +250,6 @@ class LoopCode(PartOfLoop):
             f.call("@plan", VOID, f["s"], f["w"], c)
             used.set(used.get() + CALL.load(c, "count"))
             done.set(done.get() + 1)
+            loop.leave(CALL.load(c, "status").equals(PAUSED))
         f.ret(done.get())
         return f

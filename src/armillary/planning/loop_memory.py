@@ -154,6 +154,10 @@ class LoopMemory:
             call[k] = word
         return problem, verdicts
 
+    def set_deadline(self, deadline: int) -> None:
+        """Let the problem end at another time [ns]; 0 for never."""
+        self.call[DEADLINE] = deadline
+
     @property
     def found(self) -> Found:
         """Return what was found of that problem."""
@@ -214,8 +218,14 @@ class LoopMemory:
 
     def solve_some(
         self, native: NativeCall, problems: Sequence[Problem], until: Sequence[int]
-    ) -> list[Found]:
-        """Solve several problems, with few calls of the native loop."""
+    ) -> tuple[list[Found], object]:
+        """Solve several problems, with few calls of the native loop.
+
+        The first search that pauses is the last one that is begun, and can go on here.
+
+        Returns:
+            What is found, and what must live as long as the last one is searched.
+        """
         goals = max((len(each.goals) for each in problems), default=0)
         verdicts = np.empty(1 + goals, np.int64)
         calls = np.zeros((len(problems), CALL_WORDS), np.int64)
@@ -242,7 +252,11 @@ class LoopMemory:
                 q = self.path[used : used + row[1]].copy()
                 used += row[1]
                 found.append(Found.of(row, q, length))
-        return found
+            if found[-1].status == PAUSED:
+                for k, word in enumerate(calls[len(found) - 1].tolist()):
+                    self.call[k] = word
+                break
+        return found, (problems[: len(found)], verdicts)
 
     @classmethod
     def of(cls, n: int, nodes: int, made_for: LoopKind) -> Self:

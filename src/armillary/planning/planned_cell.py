@@ -50,8 +50,9 @@ LOG = logging.getLogger("armillary.planning")
 
 TURN: Final = 2.0 * np.pi
 
-NEARLY: Final = 2e-6
-"""Pairs that are nearer than the margin and this are named where links touch [m]."""
+NEARLY: Final = 2.0
+"""Pairs that are nearer than the margin and so many times what touches in motions are
+named where links touch."""
 
 LONGEST_SEARCH: Final = 1e9
 """Time after which a search ends in any case [s]; a clock of nanoseconds holds it."""
@@ -236,7 +237,7 @@ class PlannedCell:
 
     def touching(self, q: Array) -> tuple[Any, ...]:
         """Return the pairs of links that touch."""
-        within = self.check.margin + NEARLY
+        within = self.check.margin + NEARLY * self.check.nearness
         return tuple(self.check.contacts(q, within=within))
 
     def box(self, q0: Array, goals: Array) -> tuple[Array, Array]:

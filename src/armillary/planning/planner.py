@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, final
@@ -167,21 +167,35 @@ class Planner:
         seconds, more = seconds_of(timeout), seconds_of(improve, "time to improve")
         q0 = positions_of(start, self.check.state, "start")
         free = FreeAxes(frame, relative_to, position, rotation, axes)
-        constraints = constraints_of(constraints)
-        region = None
-        if fixed or bounds or constraints:
-            region = region_of(self.check.cell, q0, fixed, bounds or {})
-        goals = goals_of(self.check, q0, goal, free, region.fixed if region else ())
+        where = fixed, bounds or {}, constraints_of(constraints)
         # Code that is compiled at the first call takes nothing of the time.
-        is_pose = frame is not None
-        one = self._ways.asked(0, q0, goals, region, constraints, is_pose=is_pose)
+        one = self._asked(0, q0, goal, free, where)
         if isinstance(one, Plan):
             return one
-        is_behind = one.is_proven_behind or (bool(constraints) and more != 0.0)
+        return self._planned_way(one, _number(seed), seconds, more, began)
+
+    def _planned_way(
+        self,
+        one: AskedWay,
+        seed: int,
+        seconds: float | None,
+        more: float | None,
+        began: float,
+    ) -> Plan:
+        """Return a way that is searched for.
+
+        Args:
+            one: What is asked.
+            seed: Bits of the seed.
+            seconds: Time for the search [s]; None for as long as it takes.
+            more: Time in which it is made shorter [s], 0 for none.
+            began: When the call began, by `time.perf_counter` [s].
+        """
+        is_behind = one.is_proven_behind or (one.manifold is not None and more != 0.0)
         if is_behind:
-            self._planned.compile(one.manifold, q0)
+            self._planned.compile(one.manifold, one.start)
         until = 0 if more == 0.0 else deadline_of(more)
-        problem = one.problem(_number(seed), deadline_of(seconds), until)
+        problem = one.problem(seed, deadline_of(seconds), until)
         if is_behind:
             return self._proven_behind([one], [problem])[0]
         return self._ways.plan(one, problem, began)
@@ -264,21 +278,41 @@ class Planner:
         if rows.ndim == 1:
             rows = np.tile(rows, (len(every), 1))
         free = FreeAxes(frame, relative_to, position, rotation, axes)
-        constraints = constraints_of(constraints)
-        asked = self._asked_of_all(
-            zip(rows, every, strict=True),
-            {} if frame or fixed or bounds or constraints else self._usual(rows, goals),
-            free,
-            (fixed, bounds or {}, constraints),
-        )
+        where = fixed, bounds or {}, constraints_of(constraints)
+        usual = {} if frame or any(where) else self._usual(rows, goals)
+        asked = [
+            self._ways.asked_within(k, q0, usual[k])
+            if k in usual
+            else self._asked(k, q0, goal, free, where)
+            for k, (q0, goal) in enumerate(zip(rows, every, strict=True))
+        ]
         workers = default_threads() if threads is None else threads
         workers = whole_number("threads", workers, least=1)
+        return self._plans(asked, _number(seed), seconds, workers, began)
+
+    def _plans(
+        self,
+        asked: Sequence[AskedWay | Plan],
+        seed: int,
+        seconds: float | None,
+        workers: int,
+        began: float,
+    ) -> tuple[Plan, ...]:
+        """Return the plans of a batch.
+
+        Args:
+            asked: What is to be searched for, or plans.
+            seed: Bits of the seed.
+            seconds: Time for all of them [s]; None for as long as it takes.
+            workers: How many threads share them.
+            began: When the call began, by `time.perf_counter` [s].
+        """
         left = [each for each in asked if isinstance(each, AskedWay)]
         behind = [one for one in left if one.is_proven_behind]
         for one in behind:
             self._planned.compile(one.manifold, one.start)
-        number, deadline = _number(seed), deadline_of(seconds)
-        problems = {one.number: one.problem(number, deadline) for one in left}
+        deadline = deadline_of(seconds)
+        problems = {one.number: one.problem(seed, deadline) for one in left}
         plans = {k: each for k, each in enumerate(asked) if isinstance(each, Plan)}
         some = [one for one in left if not one.is_proven_behind]
         found = self._ways.plans(
@@ -288,37 +322,30 @@ class Planner:
         plans |= self._behind_of_all(behind, problems, workers)
         return tuple(plans[k] for k in range(len(asked)))
 
-    def _asked_of_all(
+    def _asked(
         self,
-        problems: Iterable[tuple[Array, Any]],
-        usual: dict[int, Goals],
+        number: int,
+        q0: Array,
+        goal: Any,
         free: FreeAxes,
         where: tuple[Sequence[str], Bounds, Sequence[FrameConstraint]],
-    ) -> list[AskedWay | Plan]:
-        """Return the problems of a batch, or plans of those that need no search.
+    ) -> AskedWay | Plan:
+        """Return what is to be searched for; a plan where no search is needed.
 
         Args:
-            problems: Where each starts [m or rad], shape (n,), and its goal.
-            usual: Goals of those of which is known that they are within limits.
+            number: Which one of a batch it is.
+            q0: Where it starts [m or rad], shape (n,).
+            goal: What was given.
             free: The frame of poses, and their axes.
             where: Joints that are fixed, bounds, and constraints.
         """
         fixed, bounds, constraints = where
-        asked: list[AskedWay | Plan] = []
-        for k, (q0, goal) in enumerate(problems):
-            region, goals = None, usual.get(k)
-            if goals is not None:
-                asked.append(self._ways.asked_within(k, q0, goals))
-                continue
-            if fixed or bounds or constraints:
-                region = region_of(self.check.cell, q0, fixed, bounds)
-            goals = goals_of(self.check, q0, goal, free, region.fixed if region else ())
-            asked.append(
-                self._ways.asked(
-                    k, q0, goals, region, constraints, is_pose=free.frame is not None
-                )
-            )
-        return asked
+        region = None
+        if any(where):
+            region = region_of(self.check.cell, q0, fixed, bounds)
+        goals = goals_of(self.check, q0, goal, free, region.fixed if region else ())
+        is_pose = free.frame is not None
+        return self._ways.asked(number, q0, goals, region, constraints, is_pose=is_pose)
 
     def _proven_behind(
         self, asked: Sequence[AskedWay], problems: Sequence[Problem], threads: int = 1

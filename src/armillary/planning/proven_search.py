@@ -27,9 +27,7 @@ from armillary.kernel.search import is_over
 from armillary.kernel.threads import share
 from armillary.planning.graph import Answer, Chords, GraphQuery, merged, refined
 from armillary.planning.layout import FOUND, PAUSED
-from armillary.planning.loop import (
-    NativeLoop,
-)
+from armillary.planning.loop import MOST_PAUSED, NativeLoop, PausingSearch
 from armillary.planning.loop_memory import (
     Found,
     Problem,
@@ -350,7 +348,8 @@ class _NativeSearches:
     """Runs the native searches that problems ask for.
 
     Where there are several problems none waits long for another one: a search has a
-    slice of time, and begins anew with twice as much where that is not enough.
+    slice of time, and then pauses until its next one, which is twice as long. Those
+    behind the first `MOST_PAUSED` that pause begin anew then.
     """
 
     def __init__(
@@ -362,6 +361,7 @@ class _NativeSearches:
         self.searches, self.motions, self.threads = searches, motions, threads
         self.found: dict[tuple[int, int], Found] = {}
         self.slices: dict[tuple[int, int], int] = {}
+        self.paused: dict[tuple[int, int], PausingSearch] = {}
 
     def replies(self, asked: dict[int, _Asks]) -> dict[int, list[tuple[Way, int]]]:
         """Return what is found for those searches that have ended."""
@@ -374,19 +374,22 @@ class _NativeSearches:
         ]
 
         def run(number: int) -> None:
-            k, j = wanted[number]
-            problem, loop = some[k].problems[j], self.searches[k].loop
-            loop = loop.finer(some[k].finer)
-            if len(self.searches) == 1:
-                self.found[k, j] = loop.solve(problem)
+            k, j = which = wanted[number]
+            search = self.paused.pop(which, None)
+            if search is None:
+                loop = self.searches[k].loop.finer(some[k].finer)
+                search = loop.begun(some[k].problems[j])
+            slice_ = self.slices.get(which, FIRST_SLICE)
+            is_alone = len(self.searches) == 1
+            found = search.run(0 if is_alone else time.monotonic_ns() + slice_)
+            if found.status != PAUSED:
+                self.found[which] = found
+            elif len(self.paused) < MOST_PAUSED:
+                self.slices[which], self.paused[which] = 2 * slice_, search
                 return
-            time_left = self.slices.get((k, j), FIRST_SLICE)
-            with loop.begun(problem) as search:
-                found = search.run(time.monotonic_ns() + time_left)
-            if found.status == PAUSED:
-                self.slices[k, j] = 2 * time_left
             else:
-                self.found[k, j] = found
+                self.slices[which] = 2 * slice_
+            search.close()
 
         def work(piece: slice) -> None:
             for number in range(piece.start, piece.stop):

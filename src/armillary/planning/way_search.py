@@ -23,6 +23,7 @@ from armillary.planning.loop import (
     LoopGround,
     LoopOptions,
     NativeLoop,
+    PausingSearch,
     Space,
     solve_all,
 )
@@ -53,8 +54,9 @@ MOST_TIME_BEFORE_PROOF: Final = 1_000_000_000
 SHARE_BEFORE_PROOF: Final = 4
 """The part of the timeout that this is then, at most, and that the proof is."""
 
-NEARLY_TOUCHING: Final = 1e-3
-"""What is nearer than the margin and this is nearly touching [m]."""
+NEARLY_TOUCHING: Final = 1e3
+"""What is nearer than the margin and so many times what touches in motions, a
+millimetre in most cells, is nearly touching."""
 
 STATUS: Final = (
     PlanReason.FOUND,
@@ -185,14 +187,18 @@ class WaySearch:
         """Return the same for many problems, on several threads.
 
         All are searched for a short time first, so that those without a way leave time
-        to the others; these share what is left then.
+        to the others; these share what is left then. Searches go on where they were.
         """
         items = [
             (one.loop, problem) for one, problem in zip(asked, problems, strict=True)
         ]
         first = solve_all(items, threads, TIME_BEFORE_PROOF)
-        left = [k for k, each in enumerate(first) if each.status in {PAUSED, FULL}]
-        found: list[Found | Plan] = list(first)
+        found: dict[int, Found | Plan] = {
+            k: each
+            for k, each in enumerate(first)
+            if isinstance(each, Found) and each.status not in {PAUSED, FULL}
+        }
+        left = [k for k in range(len(first)) if k not in found]
         begun = itertools.count()
 
         def work(piece: slice) -> None:
@@ -203,35 +209,49 @@ class WaySearch:
                     now = time.monotonic_ns()
                     rest = max(problem.deadline - now, 0)
                     problem = problem._replace(deadline=now + rest // waiting)
-                found[k] = self._solved(asked[k], problem)
+                found[k] = self._solved(asked[k], problem, first[k])
 
         share(len(left), threads, work, len(left))
         took = (time.perf_counter() - began) / max(len(asked), 1)
-        return [
-            each if isinstance(each, Plan) else self._plan(one, each, took)
-            for one, each in zip(asked, found, strict=True)
-        ]
+        plans: list[Plan] = []
+        for k, one in enumerate(asked):
+            each = found[k]
+            plans.append(
+                each if isinstance(each, Plan) else self._plan(one, each, took)
+            )
+        return plans
 
-    def _solved(self, one: AskedWay, problem: Problem) -> Found | Plan:
+    def _solved(
+        self,
+        one: AskedWay,
+        problem: Problem,
+        before: Found | PausingSearch | None = None,
+    ) -> Found | Plan:
         """Return what the loop finds, or that it is proven that there is no way.
 
         Where few joints move, a short search comes before that proof; else there mostly
         is a way, and up to a quarter of the time is for the search before. The proof
         has as much, and then the search goes on where it was: so what a search finds in
         three quarters of the time is found.
+
+        before: What a search of `TIME_BEFORE_PROOF` found, or that search.
         """
         check, ground = self.planned.check, one.loop.ground
-        count = ground.moving
+        count, deadline = ground.moving, problem.deadline
         is_known = one.may_be_separated and not check.is_exact
-        if not is_known or check.state.passive.size or count < 2:
-            return one.loop.solve(problem)
-        now, deadline = time.monotonic_ns(), problem.deadline
-        few = (deadline - now) // SHARE_BEFORE_PROOF
-        soon = TIME_BEFORE_PROOF if count <= MOST_JOINTS else MOST_TIME_BEFORE_PROOF
-        if deadline and count > MOST_JOINTS:
-            soon = min(soon, few)
-        with one.loop.begun(problem) as search:
-            found = search.run(now + soon)
+        may_prove = is_known and not check.state.passive.size and count > 1
+        full = before if isinstance(before, Found) and before.status == FULL else None
+        is_continued = isinstance(before, PausingSearch)
+        with before if is_continued else one.loop.begun(problem) as search:
+            if not may_prove:
+                return full or search.run(deadline=deadline)
+            now = time.monotonic_ns()
+            few = (deadline - now) // SHARE_BEFORE_PROOF
+            soon = TIME_BEFORE_PROOF if count <= MOST_JOINTS else MOST_TIME_BEFORE_PROOF
+            if deadline and count > MOST_JOINTS:
+                soon = min(soon, few)
+            soon -= is_continued * TIME_BEFORE_PROOF
+            found = full or search.run(now + max(soon, 0), deadline)
             if found.status not in {PAUSED, FULL}:
                 return found
             until = time.monotonic_ns() + few if deadline else 0
@@ -366,7 +386,8 @@ class WaySearch:
         proofs = check.motion_columns(lower, upper)
         # What is proven at last may be searched with a larger margin, so that the proof
         # fails less often; where nothing is proven, what rounding decides touches.
-        wide = check.edge_columns(certain=proofs is None, pad=NEARLY_TOUCHING)
+        pad = NEARLY_TOUCHING * check.nearness
+        wide = check.edge_columns(certain=proofs is None, pad=pad)
         tight = check.edge_columns(certain=proofs is None)
         quick = proofs and check.edge_proof_columns(lower, upper)
         if wide is None or tight is None:

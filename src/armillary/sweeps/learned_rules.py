@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.lengths import NEARNESS, margin_of
+from armillary.collision.lengths import margin_of, nearness_of
 from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.tested_shapes import shapes_of_links
 from armillary.kinematics.state import home
@@ -195,7 +195,8 @@ def _reasons(
     left = np.flatnonzero(~are_joined)
     # What touches at home touches by design, as neighbours in a casing do.
     home_poses = contacts.poses(contacts.state.q[np.newaxis])
-    at_home = contacts.touching(home_poses, max(margin, NEARNESS), left)[0]
+    near = max(margin, nearness_of(contacts.extent))
+    at_home = contacts.touching(home_poses, near, left)[0]
     reasons[left[at_home]] = RuleReason.DEFAULT
     left = left[~at_home]
     # Of each pair, whether it touched and whether it was free in some sample. A pair
