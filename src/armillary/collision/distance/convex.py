@@ -308,7 +308,7 @@ def _proven(
     return select(are_apart(lower, extent), proven, at_most)
 
 
-class Touched(NamedTuple):
+class TouchPoint(NamedTuple):
     """The point of A where the depth ends, and above 0 where it is to be searched."""
 
     on_a: Vector
@@ -320,13 +320,13 @@ def _touched(
     value: Number,
     enough: Number = math.inf,
     touch: Vector | None = None,
-) -> Touched:
+) -> TouchPoint:
     is_sought: Any = ~(value > enough)
     if touch is not None:
         is_known = touch[0] == touch[0]
         on_a = choose(is_known, touch, on_a)
         is_sought &= ~is_known
-    return Touched(on_a, select(is_sought, 1.0, 0.0))
+    return TouchPoint(on_a, select(is_sought, 1.0, 0.0))
 
 
 class MovedOut(NamedTuple):
