@@ -127,6 +127,63 @@ def test_the_reference_agrees():
     np.testing.assert_allclose(found, expected[:, numbers], rtol=0.0, atol=1e-12)
 
 
+def doubled(way: Any, at: Any) -> Any:
+    """Return the corner, and numbers of which it is made: a linear function of it."""
+    corner = box(way, at)
+    return corner, [2.0 * x - 1.0 for x in corner]
+
+
+def search_with_source() -> Pipeline:
+    """Return the least width, what is proven, and the source of the nearest point.
+
+    A width below at[6] will do.
+    """
+    source, touch = Port("source", (3,)), Port("touch", (3,))
+    inner = (program(doubled, "point source", way=(3,), at=(7,)),)
+    numbers = "extent", "depth", AXIS, "least"
+    region = LeastWidth(WAY, inner, POINT, *numbers, "wanted", source, touch)
+    begin = program(
+        lambda at: (10.0, np.inf, [0.6, 0.0, 0.8], at[6], 0.0),
+        "extent depth axis wanted least",
+        at=(7,),
+    )
+    end = program(
+        lambda depth, axis, least, touch: [depth, least, *axis, *touch],
+        "found",
+        depth=(),
+        axis=(3,),
+        least=(),
+        touch=(3,),
+    )
+    stages = begin, region, end
+    return Pipeline("width", (Port("at", (7,)),), (), stages, ("found",))
+
+
+@pytest.mark.parametrize("lanes", [1, 4])
+def test_the_point_of_the_least_width_is_known_by_its_source(lanes: int):
+    # Sides of boxes are two faces of the polytope: the foot is in either of them.
+    at = np.delete(rows(200), [9, 11], axis=0)
+    at[:, 6] = -1.0
+    found = compile_pipeline(search_with_source(), lanes=lanes)({})(at)
+    feet = found[:, :1] * found[:, 2:5]
+    is_over = (np.abs(feet - at[:, 3:6]) <= at[:, :3] + 1e-12).all(axis=1)
+    assert is_over.all()
+    np.testing.assert_allclose(found[:, 5:], 2.0 * feet - 1.0, rtol=0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("lanes", [1, 4])
+def test_a_width_that_will_do_ends_a_search(lanes: int):
+    at = np.delete(rows(200), [9, 11], axis=0)
+    least = width_of_box(at)
+    at[:, 6] = 2.0 * least
+    depth, proven, *_ = compile_pipeline(search_with_source(), lanes=lanes)({})(at).T
+    assert (depth >= least - 1e-12).all() and (depth < at[:, 6]).all()
+    assert np.mean(depth > least + 1e-12) > 0.5
+    assert (proven == 0.0).all()  # else it went on
+    (expected,) = evaluate(search_with_source(), {}, at[:20])
+    assert (expected[:, 0] < at[:20, 6]).all() and (expected[:, 1] == 0.0).all()
+
+
 def test_faulty_regions_are_refused():
     with pytest.raises(KernelError, match="no column 'point'"):
         search(box, point="other")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isnan
+import math
 from typing import final
 
 import msgspec
@@ -18,7 +18,7 @@ Indices = npt.NDArray[np.int64]
 
 
 @final
-class Contact(msgspec.Struct, frozen=True, eq=False):
+class Contact(msgspec.Struct, frozen=True, eq=False, gc=False):
     """Two links, and where they are nearest or overlap; arrays are read-only.
 
     Attributes:
@@ -50,19 +50,27 @@ def contacts_of(tables: CheckTables, links: Indices, numbers: Array) -> list[Con
     """
     if not len(links):
         return []
-    numbers.flags.writeable = False  # and so are parts of it
+    numbers.setflags(write=False)  # and so are parts of it
     points, normals = numbers[:, 2:8].reshape(-1, 2, 3), numbers[:, 8:]
     rows: list[list[float]] = numbers.tolist()
-    order = sorted(range(len(rows)), key=lambda k: (isnan(rows[k][0]), rows[k][0]))
+    values = [math.inf if math.isnan(row[0]) else row[0] for row in rows]
+    order = sorted(range(len(rows)), key=values.__getitem__)
     # Names of shapes tell those of one link apart.
     names, shapes = tables.tested.links, tables.pairs.shapes
-    sides, pairs = tables.tested.indices, tables.pairs.pairs
+    sides: list[list[int]] = tables.tested.indices.take(links, axis=0).tolist()
+    pairs = tables.pairs.pairs
     contacts: list[Contact] = []
     for k in order:
-        row = rows[k]
-        side: list[int] = sides[links[k]].tolist()
-        pair: list[int] = pairs[int(row[1])].tolist()
-        linked = names[side[0]], names[side[1]]
-        both = shapes[pair[0]].shape.name, shapes[pair[1]].shape.name
-        contacts.append(Contact(linked, row[0], points[k], normals[k], both))
+        row, (i, j) = rows[k], sides[k]
+        both: list[int] = pairs[int(row[1])].tolist()
+        a, b = both
+        contacts.append(
+            Contact(
+                (names[i], names[j]),
+                row[0],
+                points[k],
+                normals[k],
+                (shapes[a].shape.name, shapes[b].shape.name),
+            )
+        )
     return contacts

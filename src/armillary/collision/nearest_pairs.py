@@ -96,17 +96,26 @@ class NearestPairs:
         # What is nearer than `beyond` is found; it has to be no less than `within`,
         # whose spheres are rounded.
         least = max(within, 0.0)
-        inputs = X, np.array(least + NEARNESS * (1.0 + least))
-        tables = self.pairs.tables
-        if len(tables.tested) <= self._room("contact"):
-            links, numbers = None, self._measured("contact", *inputs)
+        beyond = np.array(least + NEARNESS * (1.0 + least))
+        whole = self._all_contacts
+        if whole is not None:
+            links, numbers = None, whole(X, beyond)
+            values = numbers[: len(self.pairs.tables.tested), 0]
         else:
             links = self.pairs.near(X, within)
             if not len(links):
                 return links, np.zeros((0, CONTACT))
-            numbers = self._measured("contact", *inputs, which=links)
-        (near,) = (~(numbers[:, 0] > within)).nonzero()  # NaN is near
-        return near if links is None else links[near], numbers[near]
+            numbers = self._measured("contact", X, beyond, which=links)
+            values = numbers[:, 0]
+        (near,) = (~(values > within)).nonzero()  # NaN is near
+        return near if links is None else links[near], numbers.take(near, axis=0)
+
+    @cached_property
+    def _all_contacts(self) -> Callable[..., Any] | None:
+        """Return what finds the contacts of all pairs at once; None for too many."""
+        kernels = self._kernels("contact")
+        is_whole = len(self.pairs.tables.tested) <= kernels.room
+        return kernels.whole if is_whole else None
 
     def slopes(self, Q: Array, X: Array) -> Array:
         """Return the slopes of the distances of pairs of links by joint positions.

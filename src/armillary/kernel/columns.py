@@ -589,10 +589,17 @@ def least_width(
     depth: Port,
     axis: Port,
     least: Port,
+    wanted: Port | None = None,
+    touch: tuple[Port, Port] | None = None,
 ) -> LeastWidth:
-    """Return stages that find points of a convex body; see `LeastWidth`."""
+    """Return stages that find points of a convex body; see `LeastWidth`.
+
+    touch: Its `source` and `touch`, if those are asked for.
+    """
     names = extent.name, depth.name
-    return LeastWidth(direction, stages, point, *names, axis, least.name)
+    below = wanted.name if wanted else ""
+    more = axis, least.name, below, *(touch or ())
+    return LeastWidth(direction, stages, point, *names, *more)
 
 
 def call(

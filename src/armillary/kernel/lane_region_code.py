@@ -150,14 +150,23 @@ def _width(code: PipelineCode, stage: LeastWidth, active: Mask) -> None:
     search = PolytopeCode(f, code.real)
     memory = code.memory(-(-polytope_bytes(code.scalar) // code.real.bytes))
     own = code.memories({stage.direction.name: (3,), stage.point.name: (3,)})
+    if stage.source:
+        own |= code.memories({stage.source.name: (3,)})
     axis = [f.element(rows[stage.axis.name], code.real, k) for k in range(3)]
     known = [rows[stage.depth], *axis]
+    wanted = [rows[stage.wanted]] if stage.wanted else []
     results = [*known, rows[stage.least]]
+    if stage.touch:
+        touch = rows[stage.touch.name]
+        results += [f.element(touch, code.real, k) for k in range(3)]
     with _row_by_row(code, stage, active, own, dict.fromkeys(results, 1)) as lane:
-        given = read_lane(code.real, [rows[stage.extent], *known], lane)
+        given = read_lane(code.real, [rows[stage.extent], *known, *wanted], lane)
+        if not wanted:
+            given = [*given, f.constant(code.scalar, -math.inf)]
         columns = code.columns[stage.direction.name], code.columns[stage.point.name]
         run = partial(code.stages, stage.stages, None)
-        found = search.write(memory, given, columns, run)
+        source = code.columns[stage.source.name] if stage.source else None
+        found = search.write(memory, given, columns, run, source)
         write_lane(found, results, lane)
 
 

@@ -198,8 +198,9 @@ def stage_texts(stages: Sequence[Stage]) -> Iterator[str]:
                 columns = (*columns, stage.chosen.name, stage.part)
                 yield f"nearest {fields!r} {stage.point} {columns!r} ("
             case LeastWidth():
-                columns = stage.extent, stage.depth, stage.axis.name, stage.least
-                yield f"width {stage.direction} {stage.point} {columns!r} ("
+                columns = *stage.given, stage.axis.name, stage.least
+                more = stage.source, stage.touch
+                yield f"width {stage.direction} {stage.point} {columns!r} {more} ("
         yield from stage_texts(stage.stages)
         yield ")"
 
@@ -282,7 +283,7 @@ class _Check:
                         self.number(name, known, "what is wanted")
                     self.written(stage.point, made, "a search")
                 case LeastWidth():
-                    for name in (stage.extent, stage.depth):
+                    for name in stage.given:
                         self.number(name, known, "what is known of a width")
                     self.known(stage.axis.name, known, "a first direction")
                     for port in (stage.direction, stage.point, stage.axis):
@@ -296,6 +297,9 @@ class _Check:
                     self.written(Port(name, ()), known, "a subdivision")
             if isinstance(stage, LeastWidth):
                 self.known(stage.point.name, made, "the farthest point")
+                if stage.source and stage.touch:
+                    self.known(stage.source.name, made, "what a point is made of")
+                    self.written(stage.touch, known, "a width")
                 self.written(Port(stage.least, ()), known, "a width")
             if isinstance(stage, NearestPoint):
                 self.number(stage.value, made, "the value of a point")

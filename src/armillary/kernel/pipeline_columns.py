@@ -109,7 +109,7 @@ def read_of_row(pipeline: Pipeline, stage: LaneRegion) -> list[str]:
         read |= dict.fromkeys((stage.least, stage.enough))
         read.pop(stage.point.name, None)
     if isinstance(stage, LeastWidth):
-        read |= dict.fromkeys((stage.extent, stage.depth, stage.axis.name))
+        read |= dict.fromkeys((*stage.given, stage.axis.name))
         read.pop(stage.direction.name, None)
     return [n for n in read if n in given or everywhere[n] > here[n]]
 
@@ -142,7 +142,7 @@ def _reads(stages: Sequence[Stage]) -> Iterator[str]:
             case NearestPoint():
                 yield from (stage.least, stage.enough)
             case LeastWidth():
-                yield from (stage.extent, stage.depth, stage.axis.name)
+                yield from (*stage.given, stage.axis.name)
         yield from _reads(stage.stages)
 
 
@@ -156,7 +156,8 @@ def _writers(stages: Sequence[Stage]) -> Counter[str]:
             written.update((*region.piece, region.covered, region.ended))
         elif isinstance(region, LeastWidth):
             results = region.depth, region.axis.name, region.least
-            written.update((region.direction.name, *results))
+            touch = (region.touch.name,) if region.touch else ()
+            written.update((region.direction.name, *results, *touch))
         elif isinstance(region, NearestPoint):
             written.update((region.point.name, region.least, region.chosen.name))
     return written

@@ -246,17 +246,19 @@ class _PipelineRun:
             inner.stages(stage.stages, np.arange(count))
             return inner.columns[stage.point.name]
 
-        extent, depth = (
-            float(self.columns[name][row]) for name in (stage.extent, stage.depth)
+        extent, depth, *wanted = (
+            float(self.columns[name][row]) for name in stage.given
         )
         axis = self.columns[stage.axis.name][row]
-        found = least_width(extent, depth, axis, farthest)
+        found = least_width(extent, depth, axis, farthest, *wanted)
         for port, value in zip(
             (Port(stage.depth, ()), stage.axis, Port(stage.least, ())),
             found,
             strict=True,
         ):
             self.column(port)[row] = value
+        if stage.touch:
+            self.column(stage.touch)[row] = np.nan
 
     def repeated(self, row: Any, count: int, own: dict[str, Array]) -> _PipelineRun:
         """Return a run of a row, several times, with columns of its own."""

@@ -87,7 +87,11 @@ class Width(NamedTuple):
 
 
 def least_width(
-    extent: float, depth: float, axis: Array, farthest: Callable[[Array], Array]
+    extent: float,
+    depth: float,
+    axis: Array,
+    farthest: Callable[[Array], Array],
+    wanted: float = -math.inf,
 ) -> Width:
     """Return the least width of a body: the reference for the machine code.
 
@@ -96,6 +100,7 @@ def least_width(
         depth: A width that is known, or infinity.
         axis: Where it is, or another unit vector.
         farthest: From directions, shape (n, 3), to the farthest points there.
+        wanted: A width below it will do; then nothing is proven.
     """
     # The polytope is made anew in each round, by brute force: all planes through three
     # points that have the others behind them.
@@ -109,6 +114,8 @@ def least_width(
         best = int(np.argmin(widths))
         if widths[best] < depth:
             depth, axis = float(widths[best]), probes[best]
+        if depth < wanted:
+            return Width(depth, axis, 0.0)
         is_new = [
             all(np.linalg.norm(point - old) > outside for old in points)
             for point in found

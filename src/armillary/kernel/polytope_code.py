@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from armillary.kernel.builder import FunctionBuilder, Operand, Value
-from armillary.kernel.machine_type import I64, PTR, VOID, Type
+from armillary.kernel.machine_type import I1, I64, PTR, VOID, Type
 from armillary.kernel.polytope import (
     AXES,
     FACES,
@@ -27,14 +27,23 @@ from armillary.kernel.polytope_growth import (
     insert_function,
     start_function,
 )
-from armillary.kernel.polytope_memory import Growth, dot, layout_of, unit
+from armillary.kernel.polytope_memory import (
+    Growth,
+    Point,
+    cross,
+    dot,
+    layout_of,
+    less,
+    unit,
+)
 
 __all__ = ["PolytopeCode", "polytope_bytes"]
 
 TOGETHER: Final = 4
-"""Most faces that are looked at together, whatever the lanes: so results are the same.
+"""Most faces that are looked at together, if there are several lanes.
 
-Of more, most would be seen by the same point.
+Of more, most would be seen by the same point. Where there is one lane, it is the lowest
+face: a quarter fewer points are looked for.
 """
 
 SCANNED: Final = 8
@@ -48,6 +57,12 @@ COARSER: Final = 1000.0
 
 LOOKS: Final = (0.03, 1e-3)
 """How far directions of closer looks are from the best one so far, about."""
+
+FOOT_STEPS: Final = 8
+"""How many faces of a flat side are looked at for the point of the least width."""
+
+FLAT_SIDE: Final = {64: 1e-14, 32: 1e-6}
+"""By what part of the size corners of a flat side may be below it, by bits of reals."""
 
 SPREAD: Final = 4.0
 """The square of by how much farther those are that count."""
@@ -70,7 +85,7 @@ class PolytopeCode:
         """
         self.f, self.real = f, real
         self.layout = layout_of(real.scalar)
-        for made in (_begin(real.scalar), _advance(real.scalar)):
+        for made in (_begin(real.scalar), _advance(real.scalar), _foot(real.scalar)):
             f.needs(made)
 
     def write(
@@ -79,17 +94,23 @@ class PolytopeCode:
         given: Sequence[Value],
         columns: tuple[Value, Value],
         run: Callable[[], None],
+        source: Value | None = None,
     ) -> list[Value]:
-        """Write the search; return depth, axis and least.
+        """Write the search; return depth, axis and least, then what touches.
 
         Args:
             memory: Of `polytope_bytes`.
-            given: The size of numbers, the least width so far, and where it is.
+            given: The size of numbers, the least width so far, where it is, and below
+                which no less is wanted.
             columns: Where directions and points are.
             run: Writes the stages.
+            source: Where what points are made of is, if anything; then follows the same
+                of the point of the least width, or NaN.
         """
+        read = {"point": columns[1]} | ({"source": source} if source else {})
         f, real, layout = self.f, self.real, self.layout
-        f.call("@polytope_begin", VOID, memory, *given)
+        together = f.constant(I64, min(real.lanes, TOGETHER))
+        f.call("@polytope_begin", VOID, memory, *given, together)
         count = f.variable(I64, PROBES)
         with f.forever() as rounds:
             with f.loop(count.get(), step=real.lanes) as k:
@@ -98,29 +119,34 @@ class PolytopeCode:
                     value = f.load(real, place, align=real.scalar.bytes)
                     f.store(value, f.element(columns[0], real, axis))
                 run()
-                for axis in range(3):
-                    value = f.load(real, f.element(columns[1], real, axis))
-                    place = layout.address(memory, "point", k + axis * ROOM)
-                    f.store(value, place, align=real.scalar.bytes)
+                for name, column in read.items():
+                    for axis in range(3):
+                        value = f.load(real, f.element(column, real, axis))
+                        place = layout.address(memory, name, k + axis * ROOM)
+                        f.store(value, place, align=real.scalar.bytes)
             count.set(f.call("@polytope_advance", I64, memory, count.get()))
             rounds.leave(count.get().equals(0))
+        if source:
+            f.call("@polytope_foot", VOID, memory)
+        touch = range(3) if source else ()
         return [
             layout.load(memory, "depth"),
             *(layout.load(memory, "axis", k) for k in range(3)),
             layout.load(memory, "least"),
+            *(layout.load(memory, "touch", k) for k in touch),
         ]
 
 
 def _begin(scalar: Type) -> FunctionBuilder:
-    """Return @polytope_begin(memory, extent, depth, axis): the first directions."""
-    names = ("extent", "depth", "axis0", "axis1", "axis2")
-    more = {"memory": PTR, **dict.fromkeys(names, scalar)}
+    """Return @polytope_begin, which notes what is given: the first directions."""
+    names = ("extent", "depth", "axis0", "axis1", "axis2", "wanted")
+    more = {"memory": PTR, **dict.fromkeys(names, scalar), "together": I64}
     f = FunctionBuilder("polytope_begin", VOID, hints=("noinline",), more=more)
     f.needs(_restart(scalar))
     g = Growth(f, scalar)
-    for name in ("extent", "depth"):
+    for name in ("extent", "depth", "wanted", "together"):
         g.put(f[name], name)
-    for k, name in enumerate(names[2:]):
+    for k, name in enumerate(names[2:5]):
         g.put(f[name], "axis", k)
     outside, *_ = margins(scalar.bits)
     g.put(f["extent"] * outside, "outside")
@@ -138,6 +164,7 @@ def _restart(scalar: Type) -> FunctionBuilder:
     g = Growth(f, scalar)
     for name in ("count", "faces", "frees", "tries"):
         g.put(0, name)
+    g.put(-1, "best")
     g.put(math.inf, "least")
     # Faces are compared several at once, also behind the last one.
     wide = scalar.wide(SCANNED)
@@ -193,6 +220,11 @@ def _advance(scalar: Type) -> FunctionBuilder:
             g.put(width, "depth")
             for axis, value in enumerate(normal):
                 g.put(value, "axis", axis)
+            is_across = g.get("faces") > 0
+            g.put(is_across.select(g.get("face", k), -1), "best")
+    with f.when(g.get("depth") < g.get("wanted")):
+        g.put(0.0, "least")  # no more is wanted, nor proven
+        f.ret(f.constant(I64, 0))
     with f.when(g.get("faces").equals(0)):
         # The first points: a tetrahedron of some, then the others; or other directions
         # where all are in a plane.
@@ -215,7 +247,7 @@ def _advance(scalar: Type) -> FunctionBuilder:
                 may_be_less = height < g.enough()
                 is_outside = width - height > outside
                 with f.when(may_be_less & is_outside):
-                    status = f.call("@polytope_insert", I64, memory, *point, face)
+                    status = f.call("@polytope_insert", I64, memory, k, face)
                     _end_unless_inserted(g, status)
                 with f.otherwise():
                     g.lower(height, "least")
@@ -281,7 +313,7 @@ def _choose(g: Growth) -> Value:
         places,
     )
     with f.forever() as more:
-        more.leave(chosen.get() >= TOGETHER)
+        more.leave(chosen.get() >= g.get("together"))
         lowest, at = f.variable(wide, math.inf), f.variable(places, 0)
         with f.loop(g.get("faces"), step=SCANNED) as first:
             place = g.layout.address(g.memory, "key", first)
@@ -305,7 +337,7 @@ def _choose(g: Growth) -> Value:
     # Lanes without a face look where the first one does.
     with f.when(chosen.get() > 0):
         zero = f.constant(I64, 0)
-        with f.loop(TOGETHER, chosen.get()) as k:
+        with f.loop(g.get("together"), chosen.get()) as k:
             g.put_vector(g.vector("direction", zero), "direction", k)
     return chosen.get()
 
@@ -324,3 +356,62 @@ def _lowest(values: Value, numbers: Value) -> tuple[Value, Value]:
     pairs = [(each.lane(1), each.lane(0)) for each in (values, numbers)]
     value, number = (is_lower.select(*pair) for pair in pairs)
     return value, number
+
+
+def _foot(scalar: Type) -> FunctionBuilder:
+    """Return @polytope_foot(memory): what the point of the least width is made of.
+
+    With corners c_k of its face and the foot p = h d of the origin, r_k = c_k - p and
+    n = (c_1 - c_0) x (c_2 - c_0), the weights of corners are n . (r_1 x r_2) and so on,
+    over their sum n . n; the same sum of the sources of corners is left in `touch`. A
+    flat side has several faces: where a weight is below 0, p is across the side of the
+    face that is opposite.
+    """
+    f = FunctionBuilder("polytope_foot", VOID, hints=("noinline",), memory=PTR)
+    g = Growth(f, scalar)
+    tolerance = FLAT_SIDE[scalar.bits]
+    axis = [g.get("axis", k) for k in range(3)]
+    depth, small = g.get("depth"), g.get("extent") * tolerance
+    foot = [each * depth for each in axis]
+    for k in range(3):
+        g.put(math.nan, "touch", k)
+    face, steps = f.variable(I64, g.get("best")), f.variable(I64, 0)
+    with f.forever() as along:
+        along.leave((face.get() < 0) | (steps.get() >= FOOT_STEPS))
+        numbers = [g.get("corners", face.get() * 3 + k) for k in range(3)]
+        corners = [g.vector("corner", number) for number in numbers]
+        for corner in corners:
+            along.leave(~(dot(axis, corner) >= depth - small))
+        normal = cross(less(corners[1], corners[0]), less(corners[2], corners[0]))
+        arms = [less(corner, foot) for corner in corners]
+        weights = [
+            dot(normal, cross(arms[(k + 1) % 3], arms[(k + 2) % 3])) for k in range(3)
+        ]
+        # Where one is below 0 by rounding, the foot is on a side.
+        least = dot(normal, normal) * -tolerance
+        is_over = f.constant(I1, 1)
+        for weight in weights:
+            is_over = is_over & (weight > least)
+        with f.when(is_over):
+            positive = [(weight > 0.0).select(weight, 0.0) for weight in weights]
+            total = positive[0] + positive[1] + positive[2]
+            parts = [weight / total for weight in positive]
+
+            def mean(vectors: Sequence[Point]) -> list[Value]:
+                """Return the mean of vectors with these weights."""
+                return [dot(parts, [v[k] for v in vectors]) for k in range(3)]
+
+            # Of slivers the weights have few digits.
+            off = less(mean(corners), foot)
+            is_right = dot(off, off) <= small * small * 100.0
+            sources = mean([g.vector("origin", number) for number in numbers])
+            for k, value in enumerate(sources):
+                g.put(is_right.select(value, math.nan), "touch", k)
+            f.ret()
+        is_first = (weights[0] < weights[1]) & (weights[0] < weights[2])
+        zero, one = f.constant(I64, 0), f.constant(I64, 1)
+        side = is_first.select(one, (weights[1] < weights[2]).select(one * 2, zero))
+        face.set(g.get("beside", face.get() * 3 + side))
+        steps.set(steps.get() + 1)
+    f.ret()
+    return f

@@ -24,14 +24,14 @@ FAILED: Final = -2
 
 
 def insert_function(scalar: Type) -> FunctionBuilder:
-    """Return @polytope_insert(memory, x, y, z, face): a point that sees a face.
+    """Return @polytope_insert(memory, number, face): a point that sees a face.
 
     It returns 0; or `FULL`, or `UNPROVEN` where rounding left no polytope.
     """
-    more = {"memory": PTR, **dict.fromkeys("xyz", scalar), "face": I64}
+    more = {"memory": PTR, "number": I64, "face": I64}
     f = FunctionBuilder("polytope_insert", I64, hints=("noinline",), more=more)
     g = Growth(f, scalar)
-    point = [f[name] for name in "xyz"]
+    point = g.vector("point", f["number"])
     corner = g.get("count")
     with f.when(corner >= POINTS):
         f.ret(f.constant(I64, FULL))
@@ -52,7 +52,7 @@ def insert_function(scalar: Type) -> FunctionBuilder:
             faces = g.get("faces")
             g.put(faces, "place", k)
             g.put(faces + 1, "faces")
-    g.put_vector(point, "corner", corner)
+    g.put_corner(f["number"], corner)
     g.put(corner + 1, "count")
     is_whole = _close(g, sides, corner)
     f.ret(is_whole.select(f.constant(I64, 0), UNPROVEN))
@@ -144,7 +144,7 @@ def start_function(scalar: Type) -> FunctionBuilder:
     # Points of all tries are corners so far.
     with f.loop(f["count"]) as k:
         n = g.get("count")
-        g.put_vector(g.vector("point", k), "corner", n)
+        g.put_corner(k, n)
         g.put(n + 1, "count")
     total = g.get("count")
 
@@ -213,6 +213,7 @@ def _put_tetrahedron(g: Growth, chosen: Sequence[Value], total: Value) -> None:
     """Make four of some points corners; the others are kept apart."""
     f, scalar = g.f, g.scalar
     points = [g.vector("corner", k) for k in chosen]
+    origins = [g.vector("origin", k) for k in chosen]
     with f.loop(total) as k:
         is_used = f.constant(I1, 0)
         for other in chosen:
@@ -220,8 +221,10 @@ def _put_tetrahedron(g: Growth, chosen: Sequence[Value], total: Value) -> None:
         x, *rest = g.vector("corner", k)
         x = is_used.select(f.constant(scalar, math.nan), x)
         g.put_vector([x, *rest], "point", k)
-    for k, point in enumerate(points):
+        g.put_vector(g.vector("origin", k), "source", k)
+    for k, (point, origin) in enumerate(zip(points, origins, strict=True)):
         g.put_vector(point, "corner", f.constant(I64, k))
+        g.put_vector(origin, "origin", f.constant(I64, k))
     g.put(4, "count")
     g.put(4, "faces")
     for axis, (x, *others) in enumerate(zip(*points, strict=True)):
@@ -252,7 +255,7 @@ def _insert_others(g: Growth, total: Value) -> Value:
                 face.set(each)
         with f.when((face.get() >= 0) & status.get().equals(0)):
             where = face.get()
-            status.set(f.call("@polytope_insert", I64, f["memory"], *point, where))
+            status.set(f.call("@polytope_insert", I64, f["memory"], k, where))
     return status.get()
 
 

@@ -14,6 +14,9 @@ __all__ = ["Growth", "Point", "cross", "dot", "layout_of", "less", "unit"]
 
 Point: TypeAlias = Sequence[Value]
 
+STAGED: Final = "direction", "point", "source"
+"""Fields that stages read and write in lanes."""
+
 ROW: Final = 4
 """Numbers of a corner or a plane, which so are in one cache line."""
 
@@ -25,12 +28,14 @@ def layout_of(scalar: Type) -> Struct:
         # first coordinates.
         direction=(scalar, 3 * ROOM),
         point=(scalar, 3 * ROOM),
+        source=(scalar, 3 * ROOM),  # what each of these is made of
         face=(I64, ROOM),  # that each direction is across
         # The polytope. Faces that are gone have an infinite height; the key of one
         # that is to be looked at is its height, of others it is infinite.
         # What belongs to one is together: of arrays for each coordinate, of a power of
         # two, all places would differ by 4 KiB, and a load would wait for each store.
         corner=(scalar, ROW * POINTS),
+        origin=(scalar, ROW * POINTS),  # the source of each corner
         plane=(scalar, ROW * FACES),  # its normal, and its height
         key=(scalar, FACES),
         corners=(I16, 3 * FACES),  # of faces, counterclockwise from outside
@@ -52,9 +57,13 @@ def layout_of(scalar: Type) -> Struct:
         depth=(scalar, 1),
         axis=(scalar, 3),
         least=(scalar, 1),
+        best=(I64, 1),  # the face across which the width was found, or -1
+        touch=(scalar, 3),  # the source of the point of the least width, or NaN
         extent=(scalar, 1),
         inside=(scalar, 3),  # a point in the first tetrahedron
         outside=(scalar, 1),  # how far a point is above a face that it sees
+        wanted=(scalar, 1),  # a width below it will do
+        together=(I64, 1),  # how many faces are looked at at most
         restarts=(I64, 1),
         # Where only faces across directions near one are looked at: how often that was
         # done, the direction, its least cosine, and what was proven before.
@@ -93,6 +102,11 @@ class Growth:
         for value, place in zip(vector, _places(field, index), strict=True):
             self.put(value, field, place)
 
+    def put_corner(self, number: Value, corner: Value) -> None:
+        """Let the point of a direction be a corner."""
+        self.put_vector(self.vector("point", number), "corner", corner)
+        self.put_vector(self.vector("source", number), "origin", corner)
+
     def height(self, face: Value) -> Value:
         """Return the height of a face."""
         return self.get("plane", face * ROW + 3)
@@ -118,7 +132,7 @@ class Growth:
 
 def _places(field: str, index: Value) -> list[Value]:
     """Return where the coordinates of a vector are."""
-    if field in ("direction", "point"):  # which stages read and write in lanes
+    if field in STAGED:
         return [index + axis * ROOM for axis in range(3)]
     return [index * ROW + axis for axis in range(3)]
 

@@ -263,6 +263,12 @@ class LeastWidth(msgspec.Struct, frozen=True):
         axis: A column of the row: a unit vector that is looked at first; where
             another width is the least, its direction.
         least: The column in which is left what the width is proven not to be below.
+        wanted: A column of the row, or none: a width below it will do. Then `least` is
+            0.
+        source: A column that stages write, or none: three numbers of which the point is
+            a linear function.
+        touch: The column in which is left the same of the point in the plane of the
+            least width that is nearest to the origin, or NaN where it is not known.
     """
 
     direction: Port
@@ -272,6 +278,15 @@ class LeastWidth(msgspec.Struct, frozen=True):
     depth: str
     axis: Port
     least: str
+    wanted: str = ""
+    source: Port | None = None
+    touch: Port | None = None
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """Return the columns of numbers that it reads."""
+        wanted = (self.wanted,) if self.wanted else ()
+        return self.extent, self.depth, *wanted
 
 
 @final

@@ -126,6 +126,8 @@ class PairColumns(Columns):
     axis = Column("direction of the least width so far", 3)
     least = Column("what the depth is proven not to be below", unit="m")
     doubt = Column("above 0 where that is much less than the depth", unit="m")
+    touch = Column("point of A where the depth ends, NaN where not known", 3, unit="m")
+    narrow = Column("width below which the depth need not be known", unit="m")
     trials = Column("directions that Newton's method improves", "trials", 3)
     newton = Column("number of its step")
 

@@ -87,12 +87,19 @@ def convex_stages(
     # whose nearest points are where bodies touch then; the point of B follows from that
     # of A.
     apart = _apart_stages(columns, is_full=is_full, is_exact=is_exact)
-    overlap = depth_stages(columns)
+    has_point = is_full and _are_polyhedra(columns)
+    overlap = depth_stages(columns, is_limited=is_limited, has_point=has_point)
     if not is_full:
         return *search, *apart, when(columns.meets, *overlap)
-    exact = gjk_stages(columns, is_full=True)
-    moved_out = partial(_moved_out, farther=0.1 if _are_polyhedra(columns) else 0.0)
-    again = stage(moved_out, writes=(columns.X, columns.first)), *exact
+    # The steps are those of the first search, so that there is one code for both.
+    moved_out = _moved_out if is_exact else _moved_out_exactly
+    moved_out = partial(moved_out, farther=0.1 if has_point else 0.0)
+    again = stage(moved_out), *gjk_stages(columns, is_full=True, is_exact=is_exact)
+    if has_point or is_limited:
+        enough = columns.enough if is_limited else None
+        touch = columns.touch if has_point else None
+        touched = stage(_touched, enough=enough, touch=touch)
+        again = touched, when(columns.meets, *again)
     on_b = stage(_on_b, writes=columns.on_b)
     return *search, *apart, when(columns.meets, *overlap, *again), on_b
 
@@ -146,7 +153,7 @@ def _enough(columns: PairColumns, *, is_limited: bool) -> Program:
         return radii(a, b)
 
     def wanted(wanted: Number, a: Vector = (), b: Vector = ()) -> Number:
-        return select(wanted < 0.0, 0.0, wanted) + radii(a, b)  # NaN stays NaN
+        return wanted + radii(a, b)
 
     enough = wanted if is_limited else apart
     return columns.stage(enough, writes=columns.enough, **columns.numbers)
@@ -301,9 +308,52 @@ def _proven(
     return select(are_apart(lower, extent), proven, at_most)
 
 
+class TouchPoint(NamedTuple):
+    """The point of A where the depth ends, and above 0 where it is to be searched."""
+
+    on_a: Vector
+    meets: Number
+
+
+def _touched(
+    on_a: Vector,
+    value: Number,
+    enough: Number = math.inf,
+    touch: Vector | None = None,
+) -> TouchPoint:
+    is_sought: Any = ~(value > enough)
+    if touch is not None:
+        is_known = touch[0] == touch[0]
+        on_a = choose(is_known, touch, on_a)
+        is_sought &= ~is_known
+    return TouchPoint(on_a, select(is_sought, 1.0, 0.0))
+
+
+class MovedOut(NamedTuple):
+    """The pose of B, just free of A, and what the first direction is against."""
+
+    X: Matrix
+    first: Vector
+
+
+class MovedOutExactly(NamedTuple):
+    """The same, of which the exact distance is asked for."""
+
+    X: Matrix
+    first: Vector
+    enough: Number
+
+
+def _moved_out_exactly(
+    X: Matrix, value: Number, normal: Vector, extent: Number, *, farther: float
+) -> MovedOutExactly:
+    moved = _moved_out(X, value, normal, extent, farther=farther)
+    return MovedOutExactly(moved.X, moved.first, 0.0 * value + math.inf)
+
+
 def _moved_out(
     X: Matrix, value: Number, normal: Vector, extent: Number, *, farther: float
-) -> tuple[Matrix, Vector]:
+) -> MovedOut:
     """Return the pose of B moved along the normal until it is just free of A.
 
     farther: What part of the depth it is moved on. The same points stay the nearest
@@ -313,7 +363,7 @@ def _moved_out(
     # begins against the normal, which is near its result.
     just = by_precision(value, double=1e-9, single=1e-4) * extent - farther * value
     normal = three(normal)
-    return _moved(X, scale(just - value, normal)), negate(normal)
+    return MovedOut(_moved(X, scale(just - value, normal)), negate(normal))
 
 
 def _moved(X: Matrix, step: Vector3) -> Matrix:

@@ -128,24 +128,11 @@ class Segment(NamedTuple):
         return self.along is not NOTHING
 
 
-class StepsKnown(NamedTuple):
-    """What is known of bodies before the first step; see the columns of these names.
+class Moved(NamedTuple):
+    """What is known of bodies after a step; see the columns of these names.
 
     `open` is below 0 where the distance is proven, else 1: `gjk.py` begins with that.
     """
-
-    along: Vector
-    v: Vector
-    lower: Number
-    proof: Vector
-    extent: Number
-    open: Number
-    moving: Number
-    inside: Number
-
-
-class Moved(NamedTuple):
-    """What a step changes of that."""
 
     along: Vector
     v: Vector
@@ -166,15 +153,15 @@ class MovedWithPoint(NamedTuple):
 class StepsBegun(NamedTuple):
     """What is known before the first step; there is no simplex."""
 
-    known: StepsKnown
+    known: Moved
+    inside: Number
     simplex: Matrix
 
 
 class StepsBegunWithPoint(NamedTuple):
     """The same, and the nearest point of A."""
 
-    known: StepsKnown
-    simplex: Matrix
+    begun: StepsBegun
     on_a: Vector
 
 
@@ -186,7 +173,7 @@ def are_curved(a: Primitive | Cloud, b: Primitive | Cloud) -> bool:
 def curved_stages(
     columns: PairColumns, *search: Stage, is_full: bool, is_exact: bool
 ) -> tuple[Stage, ...]:
-    """Return stages from the pose X of B in A to the columns of `StepsKnown`.
+    """Return stages from the pose X of B in A to the columns of `StepsBegun`.
 
     search: What follows where steps do not prove the distance, from `first` to the same
         columns. Steps go on from there.
@@ -248,8 +235,7 @@ class _Pair:
     def begun(
         self, X: Matrix, enough: Number = math.inf, a: Vector = (), b: Vector = ()
     ) -> StepsBegun:
-        known, simplex, _ = self.begun_with_point(X, enough, a, b)
-        return StepsBegun(known, simplex)
+        return self.begun_with_point(X, enough, a, b).begun
 
     def begun_with_point(
         self, X: Matrix, enough: Number = math.inf, a: Vector = (), b: Vector = ()
@@ -282,7 +268,7 @@ class _Pair:
         extent = norm(centre) + norm(on_a)
         noise = by_precision(extent, double=1e-14, single=1e-6) * extent
         is_proven |= lower > enough + noise
-        known = StepsKnown(
+        known = Moved(
             along=choose(is_proven, proof, towards),
             v=scale(-1.0 * select(is_proven, lower, 1.0), proof),
             lower=lower,
@@ -290,9 +276,9 @@ class _Pair:
             extent=extent,
             open=select(is_proven, SEEN, 1.0),
             moving=select(is_proven, 0.0, 1.0),
-            inside=0.0,
         )
-        return StepsBegunWithPoint(known, [[math.nan] * 3] * 3, on_a)
+        begun = StepsBegun(known, 0.0, [[math.nan] * 3] * 3)
+        return StepsBegunWithPoint(begun, on_a)
 
     def moved(
         self,

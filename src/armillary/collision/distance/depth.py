@@ -78,10 +78,17 @@ class Overlap(NamedTuple):
     normal: Vector
 
 
-def depth_stages(columns: PairColumns) -> tuple[Stage, ...]:
+def depth_stages(
+    columns: PairColumns, *, is_limited: bool = False, has_point: bool = False
+) -> tuple[Stage, ...]:
     """Return stages from what `gjk_stages` left to `value`, `gap` and `normal`.
 
     A depth below 0 is minus the distance of bodies that hardly touch.
+
+    Args:
+        columns: Those of the two shapes.
+        is_limited: Whether any bound of the value above a column `enough` will do.
+        has_point: Whether they also leave `touch`: both shapes are polyhedra.
     """
     stage = columns.stage
     farthest = *supports(columns), stage(_reached, writes=columns.farthest)
@@ -90,6 +97,7 @@ def depth_stages(columns: PairColumns) -> tuple[Stage, ...]:
         *aimed(columns, columns.against),
         *farthest,
     )
+    narrow = columns.narrow if is_limited else None
     search = least_width(
         columns.along,
         *reach,
@@ -98,11 +106,16 @@ def depth_stages(columns: PairColumns) -> tuple[Stage, ...]:
         depth=columns.depth,
         axis=columns.axis,
         least=columns.least,
+        wanted=narrow,
+        touch=(columns.point_a, columns.touch) if has_point else None,
     )
     newton = newton_stages(columns)
     # The search ends next to the least width, unless many are about as small.
     further = (
-        (stage(_doubt, writes=columns.doubt), when(columns.doubt, *newton, *newton))
+        (
+            stage(_doubt, narrow=narrow, writes=columns.doubt),
+            when(columns.doubt, *newton, *newton),
+        )
         if newton
         else ()
     )
@@ -110,6 +123,10 @@ def depth_stages(columns: PairColumns) -> tuple[Stage, ...]:
     last = *aimed(columns, columns.v), *farthest, stage(_trial), *face_stage(columns)
     shallow = *reach, stage(_tried), *newton, stage(_touching)
     deep = search, *newton, *further, proven, stage(_overlap)
+    if is_limited:
+        deep = stage(_narrow, writes=columns.narrow), *deep
+    if has_point:
+        last = *last, stage(_unknown, writes=columns.touch)
     return *last, when(columns.is_shallow, *shallow), when(columns.is_deep, *deep)
 
 
@@ -186,8 +203,21 @@ def _reached(X: Matrix, point_a: Vector, point_b: Vector) -> Vector:
     return difference(X, point_a, point_b)
 
 
-def _doubt(depth: Number, least: Number, extent: Number) -> Number:
-    return depth - least - by_precision(depth, double=1e-8, single=1e-4) * extent
+def _unknown(depth: Number) -> Vector3:
+    # No constant: a program writes what depends on the row.
+    unknown = 0.0 * depth + math.nan
+    return unknown, unknown, unknown
+
+
+def _narrow(enough: Number) -> Number:
+    return 0.0 - enough
+
+
+def _doubt(
+    depth: Number, least: Number, extent: Number, narrow: Number = -math.inf
+) -> Number:
+    much = by_precision(depth, double=1e-8, single=1e-4) * extent
+    return select(depth < narrow, 0.0, depth - least - much)
 
 
 def _proven(depth: Number, least: Number) -> Number:
