@@ -81,6 +81,24 @@ def test_a_file_loads_no_other_format():
     assert "importlib.metadata" not in modules  # nobody asked for plug-ins
 
 
+@pytest.mark.parametrize("verb", ["info", "tree"])
+def test_a_verb_loads_no_question_that_it_does_not_ask(verb: str, tmp_path: Path):
+    path = tmp_path / "robot.urdf"
+    path.write_text('<robot name="r"><link name="a"/></robot>')
+    code = (
+        "import contextlib, io\n"
+        "from armillary.cli.main import main\n"
+        "with contextlib.redirect_stdout(io.StringIO()):\n"
+        f"    main([{verb!r}, {os.fspath(path)!r}])"
+    )
+    _, modules = loaded(code, "import numpy")
+    rooms = {".".join(each.split(".")[:2]) for each in modules}
+    assert "armillary.cli" in rooms
+    idle = {"collision", "control", "dynamics", "ik", "planning", "plugins", "scripts"}
+    assert rooms.isdisjoint({f"armillary.{each}" for each in idle})
+    assert "armillary.sweeps.samples" not in modules
+
+
 # Modules beyond those of NumPy where everything is in the cache: a tenth more than when
 # this was written.
 FIRST_ANSWERS = {
