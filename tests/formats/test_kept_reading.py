@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -17,7 +18,7 @@ from msgspec.structs import replace
 import armillary as arm
 from armillary.disk_cache import READINGS
 from armillary.errors import FormatError
-from armillary.formats import registry, urdf
+from armillary.formats import kept_reading, registry, urdf
 from armillary.formats.registry import Loaded
 
 ROBOT = """<robot name="r" version="7.0">
@@ -39,6 +40,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of an empty cache."""
     folder = tmp_path / "cache"
     monkeypatch.setenv("ARMILLARY_CACHE", str(folder))
+    monkeypatch.setattr(kept_reading, "MOST_KEPT", sys.maxsize)
     return folder
 
 
@@ -107,6 +109,18 @@ def test_whatever_decides_a_cell_makes_it_another(
     changed: Any = registry.load(robot).cell.links[0].collisions[0]
     assert changed.size == (1.0, 2.0, 4.0)
     assert len(reads) == len(ways) + 2
+
+
+def test_a_process_that_reads_many_files_keeps_the_first(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(kept_reading, "MOST_KEPT", 3)
+    monkeypatch.setattr(kept_reading, "_readings", itertools.count())
+    for k in range(5):
+        path = tmp_path / f"{k}.urdf"
+        path.write_text(ROBOT)
+        registry.load(path)
+    assert len(kept(place)) == 3
 
 
 def test_what_others_decide_is_read_each_time(

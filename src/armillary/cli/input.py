@@ -144,7 +144,7 @@ def read(options: argparse.Namespace) -> Loaded:
         format=options.format,
         packages=dict(options.package),
         folders=options.folder,
-        plugins=tuple(options.plugin),  # none: they are not imported
+        plugins=options.plugin,
         strict=options.strict,
         lenient=options.lenient,
         swapped_limits=options.swapped_limits,

@@ -7,6 +7,7 @@ twentieth of reading it, and nothing that reads the format is imported.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import pickle
 import sys
 from typing import Any, Final
@@ -38,6 +39,11 @@ MADE_BY: Final = (
 
 OWN_JOINTS: Final = "armillary.model.joints."
 
+MOST_KEPT: Final = 16
+"""Cells that a process keeps: one that reads more reads each of many files once."""
+
+_readings = itertools.count()
+
 
 def kept_reading(
     chosen: Format, data: bytes, path: str, options: ReadOptions, report: Report
@@ -64,7 +70,8 @@ def kept_reading(
     found = report.contents()
     kinds = {type(link.joint) for link in cell.links} - {type(None)}
     is_known = all(kind.__module__.startswith(OWN_JOINTS) for kind in kinds)
-    if is_known and OpaqueJoint not in kinds and found is not None:
+    is_whole = is_known and OpaqueJoint not in kinds and found is not None
+    if is_whole and next(_readings) < MOST_KEPT:
         store(key, pickle.dumps((cell, found), 5), READINGS)
     return cell
 

@@ -310,7 +310,8 @@ class MeshFiles:
 
         def made() -> list[Corners]:
             surface = self._surface_of(mesh, path, data)
-            corners = _hull(surface.triangles().scaled(mesh.scale), None)
+            triangles = surface.triangles().scaled(mesh.scale)
+            corners = _hull(triangles, None, is_kept=True)
             if len(self._report.diagnostics) > before:
                 raise _WithWarnings(corners)
             return [corners]
@@ -421,8 +422,13 @@ def _again(
     return MeshFiles(base, roots=roots, missing=missing, size_cap=size_cap)
 
 
-def _hull(triangles: Triangles, tolerance: float | None) -> Corners:
-    """Return the corners of a hull, see `MeshFiles.hull`."""
+def _hull(
+    triangles: Triangles, tolerance: float | None, *, is_kept: bool = False
+) -> Corners:
+    """Return the corners of a hull, see `MeshFiles.hull`.
+
+    is_kept: Whether the caller keeps them for later processes.
+    """
     with IMPORT_LOCK:
         from armillary.model.shapes.convex_polyhedron import (
             MOST_VERTICES,
@@ -447,5 +453,9 @@ def _hull(triangles: Triangles, tolerance: float | None) -> Corners:
         return [corners]
 
     # SciPy alone takes longer to import than all hulls of a robot to load.
-    (corners,) = cached_arrays("hull", [points], made, made_by=HULL_MAKERS)
+    (corners,) = (
+        made()
+        if is_kept
+        else cached_arrays("hull", [points], made, made_by=HULL_MAKERS)
+    )
     return tuple(map(tuple, corners.tolist()))
