@@ -1,4 +1,4 @@
-"""What later processes need not compute again, on disk: machine code, arrays, formulas.
+"""What later processes need not make again, on disk: code, arrays, formulas, cells.
 
 The folder is private to the user, and what is in it is checked before it is trusted. A
 file holds a header, a digest of its key and its content, and the content. It is written
@@ -6,7 +6,7 @@ beside its place and moved there in one step, so that readers see a whole file o
 A folder that is a link, that belongs to somebody else, or that others may write, is not
 used; a file whose digest does not match counts as absent and is written again. Arrays
 are in the format of NumPy's `.npy` files, without Python objects: reading them runs
-nothing. Formulas are pickles, which are trusted as far as machine code is.
+nothing. Formulas and cells are pickles, which are trusted as far as machine code is.
 
 `ARMILLARY_CACHE` names another folder, in which `~` is the user's; `off` in any case
 turns the cache off.
@@ -46,6 +46,7 @@ __all__ = [
     "CODE",
     "DRAFTS",
     "FORMULAS",
+    "READINGS",
     "cached_arrays",
     "folder",
     "load",
@@ -60,7 +61,10 @@ CODE: Final = ".o"
 DRAFTS: Final = ".draft"
 ARRAYS: Final = ".arrays"
 FORMULAS: Final = ".formulas"
+READINGS: Final = ".reading"
 """Endings of the names of files."""
+
+ENDINGS: Final = (CODE, DRAFTS, ARRAYS, FORMULAS, READINGS)
 
 MAGIC = b"armillary code 2\n"
 SIZE_LIMIT = 512 * 2**20
@@ -403,9 +407,8 @@ def _files(place: Path) -> list[tuple[float, int, Path]]:
         for entry in os.scandir(place):
             with contextlib.suppress(OSError):  # another process removed it
                 status = entry.stat(follow_symlinks=False)
-                is_ours = entry.name.endswith((CODE, DRAFTS, ARRAYS, FORMULAS)) or (
-                    entry.name.startswith(UNFINISHED)
-                )
+                name = entry.name
+                is_ours = name.endswith(ENDINGS) or name.startswith(UNFINISHED)
                 if is_ours and stat.S_ISREG(status.st_mode):
                     files.append((status.st_mtime, status.st_size, Path(entry.path)))
     return files

@@ -30,20 +30,27 @@ class ImportLock:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self._were_on: list[bool] = []
+        self._before: list[tuple[bool, int]] = []
 
     def acquire(self) -> bool:
         """Acquire it, which waits until no other thread has it."""
         self.lock.acquire()
         # As `collector_paused` does, whose generator costs several times the lock:
         # calls acquire it for imports that were made long ago.
-        self._were_on.append(gc.isenabled())
+        self._before.append((gc.isenabled(), len(sys.modules)))
         gc.disable()
         return True
 
     def release(self) -> None:
         """Release it once."""
-        if self._were_on.pop():
+        was_on, modules = self._before.pop()
+        if was_on:
+            if len(sys.modules) > modules and not gc.get_freeze_count():
+                # What modules have made stays. So it joins the oldest values at once,
+                # and is not looked through again by the next two collections. There
+                # are only so many modules: this does not put off collections for ever.
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
         self.lock.release()
 

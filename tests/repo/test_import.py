@@ -81,6 +81,24 @@ def test_a_file_loads_no_other_format():
     assert "importlib.metadata" not in modules  # nobody asked for plug-ins
 
 
+@pytest.mark.parametrize("verb", ["info", "tree"])
+def test_a_verb_loads_no_question_that_it_does_not_ask(verb: str, tmp_path: Path):
+    path = tmp_path / "robot.urdf"
+    path.write_text('<robot name="r"><link name="a"/></robot>')
+    code = (
+        "import contextlib, io\n"
+        "from armillary.cli.main import main\n"
+        "with contextlib.redirect_stdout(io.StringIO()):\n"
+        f"    main([{verb!r}, {os.fspath(path)!r}])"
+    )
+    _, modules = loaded(code, "import numpy")
+    rooms = {".".join(each.split(".")[:2]) for each in modules}
+    assert "armillary.cli" in rooms
+    idle = {"collision", "control", "dynamics", "ik", "planning", "plugins", "scripts"}
+    assert rooms.isdisjoint({f"armillary.{each}" for each in idle})
+    assert "armillary.sweeps.samples" not in modules
+
+
 # Modules beyond those of NumPy where everything is in the cache: a tenth more than when
 # this was written.
 FIRST_ANSWERS = {
@@ -178,3 +196,35 @@ def test_the_command_line_answers_without_numpy(option: str):
     }
     assert modules.isdisjoint({"numpy", "msgspec", "llvmlite"})
     assert len(modules) < 200
+
+
+def test_what_modules_make_is_not_collected_again():
+    """It is with the oldest values at once; what users froze before stays frozen."""
+    code = """
+import gc, json
+import numpy
+{before}
+seen = []
+gc.callbacks.append(
+    lambda phase, info: seen.append(len(gc.get_objects(generation=0)))
+    if phase == "start" else None
+)
+young = len(gc.get_objects(generation=0))
+from armillary import Cell
+print(json.dumps([young, max(seen, default=0), gc.isenabled(), gc.get_freeze_count()]))
+"""
+
+    def run(before: str) -> list[int]:
+        command = [sys.executable, "-c", code.format(before=before)]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        return json.loads(done.stdout)
+
+    young, looked_at, is_on, frozen = run("")
+    assert looked_at < young + 2_000  # importing makes 10 000
+    assert is_on
+    assert frozen == 0
+    *_, frozen = run("gc.freeze()")
+    assert frozen > 10_000
+    _, looked_at, is_on, _ = run("gc.disable()")
+    assert not is_on
+    assert looked_at == 0

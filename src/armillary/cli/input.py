@@ -16,8 +16,6 @@ from armillary.formats.diagnostic import SWAPPED_LIMITS, Place, Report, Severity
 from armillary.formats.mesh.files import mesh_files
 from armillary.formats.registry import Loaded
 from armillary.model.workcell import Workcell
-from armillary.scripts.manipulator import scripted
-from armillary.scripts.mechanism import isolate_scripts, scripts_of
 
 
 def _argument(text: str) -> tuple[str, str]:
@@ -156,12 +154,17 @@ def read(options: argparse.Namespace) -> Loaded:
         fetch=options.fetch,
     )
     if options.isolated_scripts:
+        from armillary.scripts.mechanism import isolate_scripts
+
         isolate_scripts(loaded.cell)
     return loaded
 
 
 def _scripted(options: argparse.Namespace) -> Loaded:
     """Return the cell of a kinematics script; giving its path lets it run."""
+    from armillary.scripts.manipulator import scripted
+    from armillary.scripts.mechanism import scripts_of
+
     robot = scripted(options.file, component=options.component)
     workcell, report = Workcell(name=robot.name, manipulators=[robot]), Report()
     for script in scripts_of(workcell):

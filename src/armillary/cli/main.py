@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import atexit
+import gc
 import io
 import os
 import sys
@@ -23,6 +25,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: What follows the name of the program; by default that of the process.
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
+    if arguments is None:
+        # The process ends behind this: its memory goes back as a whole, and is not
+        # searched for circles by the three collections with which Python ends.
+        atexit.register(gc.freeze)
     _accept_any_text()
     as_json = False
     try:

@@ -6,26 +6,27 @@ import argparse
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.cell.cell import Cell
-from armillary.cell.device import Device
 from armillary.cli.hints import with_options
 from armillary.cli.table import comma_separated
 from armillary.cli.vectors import chosen_vector, open_joint_file
 from armillary.cli.verb import OneOf, Option, option, whole_number
-from armillary.collision.check import CollisionCheck
-from armillary.collision.untested import nothing_text
 from armillary.errors import ArmillaryError, FormatError, ModelError, printable, quote
 from armillary.formats.files import read_bytes
-from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.kinematics.state import State
 from armillary.model.end_effectors import default_frame
 from armillary.model.mount import WORLD
-from armillary.sweeps.row_files import ENDINGS, Append, result_file
+
+if TYPE_CHECKING:  # most verbs neither check, solve nor write rows
+    from armillary.cell.device import Device
+    from armillary.collision.check import CollisionCheck
+    from armillary.ik.inverse_kinematics import InverseKinematics
+    from armillary.sweeps.row_files import Append
 
 Array = npt.NDArray[np.float64]
 
@@ -50,6 +51,8 @@ def range_of_joint(text: str) -> tuple[str, tuple[float, float]]:
 
 
 def _result_path(text: str) -> str:
+    from armillary.sweeps.row_files import ENDINGS
+
     if not text.endswith(ENDINGS):
         raise argparse.ArgumentTypeError(
             f"{quote(text)} does not end in '.npy' or '.csv'"
@@ -196,6 +199,8 @@ def collision_check(
     """
     check = cell.collision(state, margin=margin, exact=exact)
     if not len(check.pairs):
+        from armillary.collision.untested import nothing_text
+
         print(f"warning: {with_options(nothing_text(check.pairs))}", file=sys.stderr)
     return check
 
@@ -273,6 +278,8 @@ def row_output(
         is_matrix = not batch and len(row) == 2
         yield _print_matrix if is_matrix else _print_rows
         return
+    from armillary.sweeps.row_files import result_file
+
     with result_file(options.out, batch, row, names=names) as append:
         yield append
 

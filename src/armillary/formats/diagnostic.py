@@ -7,7 +7,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -186,6 +186,11 @@ class Unsupported:
         first, _, before = self._found.get(kind, (place, severity, 0))
         self._found[kind] = first, severity, before + count
 
+    @property
+    def kinds(self) -> dict[str, tuple[Place, Severity, int]]:
+        """Return the kinds so far: where each was first, how bad, and how often."""
+        return dict(self._found)
+
     def take(self) -> list[Diagnostic]:
         """Return a diagnostic for each kind, at the location of the first, and forget.
 
@@ -277,6 +282,27 @@ class Report:
     def unsupported(self) -> Unsupported:
         """Return the counter of what is not kept, which is reported at the end."""
         return self._all.unsupported
+
+    @property
+    def settings(self) -> tuple[object, ...]:
+        """Return the options of the caller, which decide what is a fault."""
+        shared = self._all
+        return shared.strict, shared.lenient, shared.swapped_limits
+
+    def contents(self) -> tuple[object, ...] | None:
+        """Return what was added so far, for `restore`; None if not all was kept."""
+        if max(self._all.counts.values(), default=0) > self._all.most_kept:
+            return None
+        kinds = self.unsupported.kinds
+        return tuple(self._all.kept), kinds, self._all.hints_left
+
+    def restore(self, contents: tuple[Any, ...]) -> None:
+        """Add to an empty report what another one had."""
+        diagnostics, kinds, self._all.hints_left = contents
+        for diagnostic in diagnostics:
+            self.add(diagnostic)
+        for kind, (place, severity, count) in kinds.items():
+            self.unsupported.add(kind, place, severity, count=count)
 
     def apart(self) -> Report:
         """Return an empty report with the options and the budget of this one.

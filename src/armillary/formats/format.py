@@ -120,6 +120,8 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
         refers_to_meshes: Whether meshes are named from the folder of the file, for
             other programs: in another folder they have other names there. Files of
             armillary's own keep theirs.
+        read_by: Packages of `armillary.formats` that read it, where a cell follows from
+            the bytes of its file and the options alone: it is kept for later processes.
         takes_arguments: Whether the caller may give `arguments=`.
         takes_options: Whether `write` takes `WriteOptions`, too: the one file that it
             makes has the meshes in it.
@@ -141,5 +143,6 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
     tests_itself: bool = False
     names_pairs: bool = False
     refers_to_meshes: bool = False
+    read_by: tuple[str, ...] | None = None
     takes_arguments: bool = False
     takes_options: bool = False

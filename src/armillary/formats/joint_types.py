@@ -61,7 +61,7 @@ class PluginJoints(Mapping[str, type[Joint]]):
             ModelError: `packages` is a string instead of a list of strings.
         """
         self._packages: tuple[str, ...] = ()
-        if packages != ():
+        if packages not in ((), []):
             with IMPORT_LOCK:  # few files hold joints of plug-ins
                 from armillary.plugins import JOINTS, checked_packages
 

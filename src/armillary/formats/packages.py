@@ -43,8 +43,9 @@ def own_folder(home: Path, kind: str = PACKAGE) -> Path | None:
 
     The user's home and the root of the file system do not count.
     """
+    ends = Path.home(), Path(home.anchor)
     for folder in (home, *home.parents[:_HIGHEST]):
-        if folder in (Path.home(), Path(folder.anchor)):
+        if folder in ends:
             return None
         if (folder / _MARKS[kind]).is_file():
             return folder

@@ -35,6 +35,7 @@ from armillary.formats.diagnostic import (
 from armillary.formats.files import read_bytes, write_bytes
 from armillary.formats.format import Format, ReadOptions, WriteOptions
 from armillary.formats.joint_types import PluginJoints, by_tag
+from armillary.formats.kept_reading import kept_reading
 from armillary.formats.mesh.files import MeshFiles
 from armillary.formats.paths import Roots
 from armillary.formats.srdf import FORMAT as SRDF
@@ -173,7 +174,7 @@ def load(  # noqa: PLR0913
                 f"arguments= is for xacro files and variants of USD; {name} is neither."
             )
         try:
-            cell = chosen.read(data, name, options, report)
+            cell = kept_reading(chosen, data, name, options, report)
         except ModelError as error:  # such as products of numbers that overflow
             raise fault(name, "bad-model", str(error).removesuffix(".")) from error
     report.raise_if_errors()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any, Final, Self, cast
@@ -171,14 +172,14 @@ SHARED_FIELDS: Final = frozenset(Shape.__struct_fields__)
 
 def _are_points(given: Any) -> bool:
     """Return whether this is a tuple of points as shapes store them."""
-    return type(given) is tuple and all(
-        type(row) is tuple
-        and len(cast(Any, row)) == 3
-        and all(
-            type(item) is float and -LARGEST <= item <= LARGEST
-            for item in cast(Any, row)
-        )
-        for row in cast(Any, given)
+    rows: Any = given
+    if type(given) is not tuple or not set(map(type, rows)) <= {tuple}:
+        return False
+    items: list[Any] = list(itertools.chain.from_iterable(rows))
+    return (
+        {len(row) for row in rows} <= {3}
+        and {type(item) for item in items} <= {float}
+        and all(abs(item) <= LARGEST for item in items)
     )
 
 

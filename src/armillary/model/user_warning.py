@@ -14,10 +14,11 @@ OURS: Final = __name__.partition(".")[0]
 def warn_user(text: str) -> None:
     """Warn at the innermost line outside of armillary."""
     levels, frame = 0, inspect.currentframe()
-    while frame is not None and _is_ours(frame.f_globals["__name__"]):
+    while frame is not None and _is_ours(frame.f_globals.get("__name__")):
         levels, frame = levels + 1, frame.f_back
     warnings.warn(text, stacklevel=levels + 1)
 
 
-def _is_ours(module: str) -> bool:
-    return module.partition(".")[0] == OURS
+def _is_ours(module: object) -> bool:
+    # Code that `exec` runs may be in no module.
+    return isinstance(module, str) and module.partition(".")[0] == OURS

@@ -46,6 +46,9 @@ HULL_MAKERS: Final = (
 )
 """Modules on which the corners of a hull depend."""
 
+READERS: Final = (*HULL_MAKERS, "armillary.formats", "armillary.formats.mesh")
+"""Modules on which those of the hull of a file depend."""
+
 ALONE: Final = (".stl", ".stla", ".stlb", ".ply")
 """Endings of meshes that refer to no other files."""
 
@@ -159,13 +162,12 @@ class MeshFiles:
         made = self._hulls.get(like)
         if made is not None:
             return made
-        surface = self._surface(mesh, place)
-        if surface is None:
+        path = self._find(mesh, place)
+        if path is None:
             return None
-        key = (surface.path, split_reference(mesh.file)[1], mesh.scale, tolerance)
+        key = (path, split_reference(mesh.file)[1], mesh.scale, tolerance)
         if key not in self._corners:
-            triangles = surface.triangles().scaled(mesh.scale)
-            self._corners[key] = _hull(triangles, tolerance)
+            self._corners[key] = self._corners_of(mesh, path, tolerance)
         with IMPORT_LOCK:
             from armillary.model.shapes.convex_polyhedron import ConvexPolyhedron
 
@@ -262,12 +264,24 @@ class MeshFiles:
             self._known_coarse[path] = coarse_stl(path, cap) if is_large else None
         return self._known_coarse[path]
 
-    def _surface(self, mesh: Mesh, place: Place | None) -> MeshSurface | None:
-        file, inside = split_reference(mesh.file)
+    def _find(self, mesh: Mesh, place: Place | None) -> Path | None:
+        """Return the file of a mesh, None where it is missing and that is a warning."""
+        file, _ = split_reference(mesh.file)
         path = self._roots.find(file, base=self._base, place=place or Place())
         if isinstance(path, Diagnostic):
             self._refuse(path)
             return None
+        return path
+
+    def _surface(self, mesh: Mesh, place: Place | None) -> MeshSurface | None:
+        path = self._find(mesh, place)
+        return None if path is None else self._surface_of(mesh, path)
+
+    def _surface_of(
+        self, mesh: Mesh, path: Path, data: bytes | None = None
+    ) -> MeshSurface:
+        """Return what is in the file of a mesh; `data` are its bytes, where known."""
+        _, inside = split_reference(mesh.file)
         if path.suffix.lower() in STAGES:
             return self._of_stage(path, inside)
         key = path, inside
@@ -276,9 +290,38 @@ class MeshFiles:
                 from armillary.formats.mesh.read import read_surface  # for all kinds
 
             self._read[key] = read_surface(
-                path, roots=self._roots, report=self._report, part=inside
+                path, roots=self._roots, report=self._report, part=inside, data=data
             )
         return self._read[key]
+
+    def _corners_of(self, mesh: Mesh, path: Path, tolerance: float | None) -> Corners:
+        """Return the corners of the hull of a mesh.
+
+        Where the bytes of one file decide them, and no warning is to be repeated, a
+        later process that has the same file does not read what is in it.
+        """
+        _, inside = split_reference(mesh.file)
+        is_read = (path, inside) in self._read
+        if tolerance is not None or is_read or path.suffix.lower() not in ALONE:
+            surface = self._surface_of(mesh, path)
+            return _hull(surface.triangles().scaled(mesh.scale), tolerance)
+        data = self._roots.read(path, self._report.budget.most(FILE_SIZE))
+        before = len(self._report.diagnostics)
+
+        def made() -> list[Corners]:
+            surface = self._surface_of(mesh, path, data)
+            triangles = surface.triangles().scaled(mesh.scale)
+            corners = _hull(triangles, None, is_kept=True)
+            if len(self._report.diagnostics) > before:
+                raise _WithWarnings(corners)
+            return [corners]
+
+        decides = (path.suffix.lower(), inside, mesh.scale, np.frombuffer(data, "u1"))
+        try:
+            (corners,) = cached_arrays("hull of file", decides, made, made_by=READERS)
+        except _WithWarnings as found:
+            return found.corners
+        return tuple(map(tuple, corners.tolist()))
 
     def _of_stage(self, path: Path, inside: str) -> MeshSurface:
         """Return the meshes in a prim of a stage of USD."""
@@ -348,6 +391,14 @@ class _Noted:
         return self._roots.on_disk(path)
 
 
+class _WithWarnings(Exception):
+    """A mesh was read with warnings, which later processes are to give, too."""
+
+    def __init__(self, corners: Corners) -> None:
+        super().__init__()
+        self.corners = corners
+
+
 def images_of(data: bytes) -> list[str]:
     """Return the references to images in a COLLADA file, the first ones of many."""
     found = (unquote(each.decode("utf-8", "replace")) for each in IMAGE.findall(data))
@@ -371,8 +422,13 @@ def _again(
     return MeshFiles(base, roots=roots, missing=missing, size_cap=size_cap)
 
 
-def _hull(triangles: Triangles, tolerance: float | None) -> Corners:
-    """Return the corners of a hull, see `MeshFiles.hull`."""
+def _hull(
+    triangles: Triangles, tolerance: float | None, *, is_kept: bool = False
+) -> Corners:
+    """Return the corners of a hull, see `MeshFiles.hull`.
+
+    is_kept: Whether the caller keeps them for later processes.
+    """
     with IMPORT_LOCK:
         from armillary.model.shapes.convex_polyhedron import (
             MOST_VERTICES,
@@ -397,5 +453,9 @@ def _hull(triangles: Triangles, tolerance: float | None) -> Corners:
         return [corners]
 
     # SciPy alone takes longer to import than all hulls of a robot to load.
-    (corners,) = cached_arrays("hull", [points], made, made_by=HULL_MAKERS)
+    (corners,) = (
+        made()
+        if is_kept
+        else cached_arrays("hull", [points], made, made_by=HULL_MAKERS)
+    )
     return tuple(map(tuple, corners.tolist()))

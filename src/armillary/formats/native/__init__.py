@@ -22,4 +22,5 @@ FORMAT: Final = Format(
     read=later("native.read", "read"),
     write=later("native.write", "write"),
     write_files=later("native.write", "write_files"),
+    read_by=("native", "json"),
 )

@@ -37,4 +37,5 @@ FORMAT: Final = Format(
     write=later("urdf.write", "write"),
     tests_itself=True,
     refers_to_meshes=True,
+    read_by=("urdf", "xml", "mesh"),
 )
