@@ -33,7 +33,7 @@ from armillary.model.primitive import Primitive
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.shapes.sphere import Sphere
 from armillary.programs.program import Sensor
-from armillary.programs.tracks import Track, knots_of, stretches_of
+from armillary.programs.tracks import Track, stretches_of
 from armillary.programs.world import World
 from armillary.spatial.pose import IDENTITY, Pose
 
@@ -384,8 +384,6 @@ class SensorWatch:
             # What is not known of a joint does not matter where it rests.
             of_joints = speeds.between(pair, levers)
             found[:, k] = zero_product(of_joints, fastest).sum(axis=1)
-        if len(found) < len(times) - 1:  # of the whole time
-            times = times[[0, -1]]
         return times, found
 
     def _stretches(
@@ -401,13 +399,8 @@ class SensorWatch:
         rest = world.values(start).q
         drives = [drive for row in asked for drive in tree.drives[moving.links[row]]]
         if all(drive.of < moving.joints for drive in drives):
-            knots = knots_of(tracks, start, end)
-            every = stretches_of(tracks, rest, knots[:-1], knots[1:])
-            lower, upper = hull(every)
-            middle, still = 0.5 * (lower + upper), np.zeros_like(lower)
-            reach = np.maximum(upper - middle, middle - lower)
-            whole = middle, reach, still, every.fastest.max(axis=0)
-            return knots, Stretches(*(each[None] for each in whole))
+            ends = np.array([start, end])
+            return ends, stretches_of(tracks, rest, ends[:1], ends[1:])
 
         def at(times: Array) -> Array:
             q = rest[None].repeat(len(times), axis=0)
@@ -417,7 +410,7 @@ class SensorWatch:
 
         return refined(
             world.branch,
-            knots_of(tracks, start, end, COARSE),
+            np.linspace(start, end, max(math.ceil((end - start) / COARSE), 1) + 1),
             at,
             lambda a, b: stretches_of(tracks, rest, a, b),
             SHORTEST,

@@ -343,16 +343,33 @@ def knots_of(
 
 
 def stretches_of(
-    tracks: Iterable[Track], q: Array, start: Array, end: Array
+    tracks: Sequence[Track], q: Array, start: Array, end: Array
 ) -> Stretches:
-    """Return where all joints are between instants, see `knots_of`, and how fast.
+    """Return where all joints are in intervals, and how fast.
 
     Args:
         tracks: What moves joints.
         q: Positions of those that no track moves, shape (N,).
-        start: When each interval begins [s], shape (s,).
-        end: When it ends.
+        start: When each interval begins [s], ascending, shape (s,).
+        end: When it ends, not after the next one begins.
     """
+    inner = np.concatenate(
+        [np.zeros(0), *(track.knots(start[0], end[-1]) for track in tracks)]
+    )
+    of = np.searchsorted(start, inner, side="right") - 1
+    inner = np.unique(inner[(inner > start[of]) & (inner < end[of])])
+    if not len(inner):
+        return _smooth_stretches(tracks, q, start, end)
+    begins = np.sort(np.concatenate([start, inner]))
+    ends = np.sort(np.concatenate([end, inner]))
+    parts = _smooth_stretches(tracks, q, begins, ends)
+    return parts.joined(np.searchsorted(begins, start))
+
+
+def _smooth_stretches(
+    tracks: Iterable[Track], q: Array, start: Array, end: Array
+) -> Stretches:
+    """Return the same of intervals in which no piece of a motion ends."""
     middle = 0.5 * (start + end)
     half = np.maximum(end - middle, middle - start)
     shape = len(middle), len(q)
