@@ -110,6 +110,7 @@ class Track:
         rest: Their positions before the first motion [m or rad], shape (n,).
         pieces: Their motions, in order of time.
         changes: How many times they changed.
+        end: When the last motion ends [s].
     """
 
     name: str
@@ -117,6 +118,7 @@ class Track:
     rest: Array
     pieces: list[TrackPiece] = field(default_factory=list[TrackPiece])
     changes: int = 0
+    end: float = -math.inf
     _last: tuple[float, JointValues] | None = None
 
     def add(self, start: float, motion: Motion, to: Array | None = None) -> None:
@@ -125,18 +127,15 @@ class Track:
         self.changes += 1
         if self.pieces and self.pieces[-1].end > start:
             self.pieces[-1] = self.pieces[-1]._replace(end=start)
-        self.pieces.append(TrackPiece(start, start + motion.duration, motion, to))
+        self.end = start + motion.duration
+        self.pieces.append(TrackPiece(start, self.end, motion, to))
 
     def stop(self, time: float) -> None:
         """Let joints rest at once where they are."""
         self._last = None
         self.changes += 1
+        self.end = time
         self.pieces[-1] = self.pieces[-1]._replace(end=time)
-
-    @property
-    def end(self) -> float:
-        """Return when the last motion ends [s]."""
-        return self.pieces[-1].end if self.pieces else -math.inf
 
     def at(self, time: float) -> JointValues:
         """Return where the joints are at an instant, from the left where pieces meet.
