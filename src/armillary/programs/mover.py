@@ -90,6 +90,13 @@ class Mover(NamedTuple):
         inside: Any = (low >= lower - BEYOND) & (high <= upper + BEYOND)
         return np.asarray(inside.all(axis=1))
 
+    def is_at_limit(self, q: Array) -> bool:
+        """Return whether a joint is at a limit of positions at any sample, (k, n)."""
+        lower, upper = self.position
+        if self.coupled is not None and (q @ self.coupled.A.T >= self.coupled.b).any():
+            return True
+        return bool(((q <= lower + BEYOND) | (q >= upper - BEYOND)).any())
+
     def are_kept(self, curve: Array, q: Array) -> bool:
         """Return whether limits of positions hold between samples of a curve, too.
 
