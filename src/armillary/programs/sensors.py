@@ -91,7 +91,7 @@ class Seen(NamedTuple):
     reach: float
 
 
-class Group(NamedTuple):
+class SeenTogether(NamedTuple):
     """Shapes that change a sensor together, while attachments stay as they are.
 
     Attributes:
@@ -136,7 +136,7 @@ class SensorWatch:
         # some shapes, and of all.
         self._known: dict[tuple[str, ...], tuple[Hashable, float, float]] = {}
         self._whole: tuple[Hashable, float, float] = None, math.inf, -math.inf
-        self._groups: tuple[Hashable, list[Group]] = None, []
+        self._groups: tuple[Hashable, list[SeenTogether]] = None, []
         self._inverted = np.zeros((4, 4)), np.zeros((4, 4))
         parts = [world.part(part) for part in sensor.parts] or movable_parts(world)
         shape = sensor.shape
@@ -217,7 +217,7 @@ class SensorWatch:
         self._whole = key, change, searched
         return change
 
-    def _groups_of(self, is_on: bool) -> list[Group]:
+    def _groups_of(self, is_on: bool) -> list[SeenTogether]:
         """Return the shapes that are there, those that change it together in one."""
         world = self._world
         key = is_on, len(world.changes)
@@ -228,7 +228,7 @@ class SensorWatch:
         by_part: dict[str, list[Seen]] = {}
         for seen in self._present():
             by_part.setdefault("" if is_on else seen.part, []).append(seen)
-        groups: list[Group] = []
+        groups: list[SeenTogether] = []
         for shapes in by_part.values():
             names = tuple(sorted([seen.name for seen in shapes]))
             _, joints = world.chain(self._name, *names)
@@ -238,12 +238,12 @@ class SensorWatch:
                 if not joints.isdisjoint(track.places)
             ]
             placed = world.placed(self._name, *names)
-            groups.append(Group(shapes, names, tracks, placed))
+            groups.append(SeenTogether(shapes, names, tracks, placed))
         self._groups = key, groups
         return groups
 
     def _change_of(
-        self, group: Group, is_on: bool, until: float
+        self, group: SeenTogether, is_on: bool, until: float
     ) -> tuple[float, float]:
         """Return when shapes change the sensor, if no others do.
 
