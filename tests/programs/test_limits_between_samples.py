@@ -158,3 +158,42 @@ def test_lines_on_a_conveyor_keep_limits(cell: arm.Cell):
     beyond, ratios = exceeded(timeline, 1.0, 20.0)
     assert beyond <= 1e-9
     assert ratios.max() <= 1.0 + 2e-9
+
+
+def followed(cell: arm.Cell, frame: str, q: Array, speed: float) -> Timeline:
+    """A robot that follows a conveyor for 2 s, and stays where it is on it."""
+    along = arm.joints.Prismatic(axis=(1.0, 0.0, 0.0))
+    carrier = arm.Link(name="carrier", parent="bed", joint=along)
+    belt = arm.Manipulator(name="belt", links=[arm.Link(name="bed"), carrier])
+    cell = arm.Cell(manipulators=[*cell.manipulators, belt])
+    start = cell.home.replace(q=[*q, 0.0])
+    X = cell.pose(frame, start)
+    there: Any = {"frame": frame, "relative_to": "belt/carrier"}
+    work = [steps.PTP(to=arm.Pose.from_matrix(X), **there), steps.Wait(seconds=2.0)]
+    drive = steps.Drive(joint="belt/carrier", speed=speed)
+    program = arm.Program({"belt": [drive], "arm": work})
+    timeline = cell.run(program, start, acceleration=50.0)
+    assert timeline.success, timeline.failure
+    met = timeline.span("PTP").end
+    values = timeline.at(np.linspace(met, timeline.duration, 2001))
+    fk = cell.fk(frame, relative_to="belt/carrier", state=timeline.state(met))
+    assert np.abs(fk(values.q) - X).max() < 1e-6
+    beyond, ratios = exceeded(timeline, 1.0, 50.0)
+    assert beyond <= 1e-9
+    assert ratios.max() <= 1.0 + 2e-9
+    return timeline
+
+
+@pytest.mark.parametrize(("home", "speed"), [(0.9, 0.2), (0.9, 0.12), (-0.9, -0.2)])
+def test_a_redundant_arm_that_follows_a_frame_passes_a_limit(home: float, speed: float):
+    # One slide comes to its limit, and the other takes over. It was refused.
+    cell = serial(["slide", "slide"], [(-1.0, 1.0), (-2.0, 2.0)], 0.0)
+    timeline = followed(cell, "link1", np.array([home, 0.2]), speed)
+    # It does not stay away from its limit.
+    assert abs(timeline.at(timeline.duration).q[0]) > 0.99
+
+
+@pytest.mark.parametrize("draw", [0, 2, 5])
+def test_turns_that_follow_a_frame_pass_limits(redundant: arm.Cell, draw: int):
+    q = np.random.default_rng(0).uniform(*redundant.limits, (draw + 1, 5))[draw]
+    followed(redundant, "link4", q, 0.05 if draw % 2 else -0.05)

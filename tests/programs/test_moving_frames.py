@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import armillary as arm
-from armillary.programs.ending import RunReason
+from armillary.programs.ending import Impossible, RunReason
+from armillary.programs.following import FollowedWay
+from armillary.programs.mover import PEAK
 from armillary.programs.steps import (
     PTP,
     Appear,
@@ -401,3 +403,66 @@ def test_a_turntable_turns_parts_past_a_sensor(cell: arm.Cell):
     times = [c.time for c in timeline.signals[1:]]
     expected = [angle / 0.5 for angle in angles if angle / 0.5 < 20.0]
     assert times == pytest.approx(expected, abs=1e-10)
+
+
+@pytest.mark.parametrize("speed", [1e-6, 1e-7, 1e-9, 1e-15])
+@pytest.mark.parametrize("along", [None, 1e-6])
+def test_frames_and_lines_may_be_as_slow_as_they_are(
+    cell: arm.Cell, speed: float, along: float | None
+):
+    # Below 1e-7 m/s a robot seemed to rest that follows, and was refused; lines had a
+    # sample every 10 ms, however long they took.
+    body = "box/body"
+    program = arm.Program(
+        {
+            "source": [
+                Drive(joint="belt/carrier", speed=speed),
+                Appear(part="box", at=place(0.9, -0.4), on="belt/carrier"),
+            ],
+            ROBOT: [
+                PTP(to=ABOVE_BOX, frame=TOOL, relative_to=body),
+                Linear(to=ON_BOX, frame=TOOL, relative_to=body, speed=along),
+                Grip(part="box", by=TOOL),
+            ],
+        },
+        absent=["box"],
+    )
+    timeline = cell.run(program, timeout=1e9, **FAST)
+    assert timeline.success, timeline.failure
+    line = timeline.span("Linear")
+    state = timeline.state(line.end)
+    X = cell.fk(TOOL, relative_to=body, state=state)
+    times = np.linspace(line.start, line.end, 101)
+    poses = X(timeline.at(times).q)
+    assert np.abs(poses[-1] - np.asarray(ON_BOX.matrix())).max() < 1e-8
+    assert np.abs(poses[:, :2, 3]).max() < 1e-6
+    if along:
+        way = 0.15 - SIDE / 2
+        assert line.end - line.start == pytest.approx(PEAK * way / along, rel=1e-9)
+        tracks = {track.name: track for track in timeline.recording.tracks}
+        pieces = [len(piece.motion.law) for piece in tracks[ROBOT].pieces]
+        assert max(pieces) <= 4096
+
+
+def test_no_longer_way_is_tried_where_the_frame_itself_is_too_fast(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    # Each of 24 trials could take 50 times as long as the one before.
+    tried: list[float] = []
+
+    def motion(way: FollowedWay, values: Any, start: float, end: float) -> Any:
+        tried.append(end - start)
+        return None, 1.5
+
+    monkeypatch.setattr(FollowedWay, "motion", motion)
+    monkeypatch.setattr(FollowedWay, "_shortest", lambda way, values: 0.5)
+    nothing: Any = None
+    way = FollowedWay(
+        *(nothing, nothing, 0.0, nothing, 0.1),
+        key=(),
+        speed=np.inf,
+        acceleration=np.inf,
+    )
+    with pytest.raises(Impossible, match="faster"):
+        way.slowed(nothing)
+    assert max(tried) <= 1000.0 * tried[0]

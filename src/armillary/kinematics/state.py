@@ -416,11 +416,13 @@ class State(
         on = self.cell.qualified(by)
         return self._placed(Placement(manipulator=part, on=on, pose=X.normalised()))
 
-    def release(self, part: str) -> Self:
-        """Return the state with a manipulator let go where it is in the world.
+    def release(self, part: str, *, pose: Any = None) -> Self:
+        """Return the state with a manipulator let go in the world.
 
-        part: A manipulator that is attached to another one, or mounted on it and not
-            fixed.
+        Args:
+            part: A manipulator that is attached to another one, or mounted on it and
+                not fixed.
+            pose: Of its base in the world; by default where it is.
 
         Raises:
             StateError: It is not attached, or is fixed.
@@ -432,8 +434,9 @@ class State(
             raise StateError(
                 f"{quote(part)} is not attached. Attached parts: {attached}."
             )
-        X = self._pose(placed_frame(self.cell, part))
-        return self._placed(Placement(manipulator=part, pose=X.normalised()))
+        if pose is None:
+            pose = self._pose(placed_frame(self.cell, part)).normalised()
+        return self._placed(Placement(manipulator=part, pose=pose_from(pose)))
 
     def parent(self, name: str) -> str:
         """Return the frame that carries a manipulator's base in this state."""

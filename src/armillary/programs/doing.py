@@ -6,7 +6,8 @@ They are generators, which yield what their task waits for, or asks for.
 from __future__ import annotations
 
 import math
-from typing import Final
+from collections.abc import Hashable
+from typing import Any, Final
 
 import numpy as np
 
@@ -71,6 +72,7 @@ class Doing:
         self.run, self.world, self.followers = run, run.world, followers
         self.count = self.counted_before = 0
         self._timeout = timeout
+        self._moving: dict[Hashable, Any] = {}  # what is known of branches
 
     def steps(self, task: Task, steps: tuple[AnyStep, ...], above: str) -> Going:
         """Do steps, one after the other.
@@ -169,7 +171,7 @@ class Doing:
         """Do the branch that moves joints, or the first, and others beside it."""
         if not step.branches:
             return
-        (main,) = moving_branches(self.run.program, step)[:1] or [0]
+        (main,) = moving_branches(self.run.program, step, self._moving)[:1] or [0]
         before = self.run.last(task.row)
         others = list[Task]()
         for k, steps in enumerate(step.branches):
@@ -187,13 +189,16 @@ class Doing:
             task.place = place
             number = self.run.begin(task, step, place)
             yield BranchesEnd(tuple(others))
-            lasts = [self.run.last(branch.row) for branch in others]
-            last = max(
-                (k for k in lasts if k is not None), key=lambda k: self.run.spans[k].end
-            )
+            rows = {branch.row for branch in others}
+            lasts = {
+                span.task: k
+                for k, span in enumerate(self.run.spans)
+                if span.task in rows
+            }
+            last = max(lasts.values(), key=lambda k: self.run.spans[k].end)
             self.run.end(number, "its branches", last)
-        tasks = self.run.tasks
-        tasks[:] = [each for each in tasks if each not in others]
+        tasks, done = self.run.tasks, set(others)
+        tasks[:] = [each for each in tasks if each not in done]
 
     def _move(self, task: Task, step: PTP | Planned | Linear) -> Going:
         if not len(task.track.joints):

@@ -14,7 +14,9 @@ compared with limits.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable
+from operator import itemgetter
 from typing import Final
 
 import numpy as np
@@ -22,7 +24,7 @@ import numpy.typing as npt
 
 from armillary.programs.ending import Impossible, RunReason
 from armillary.programs.meeting import SHORTEST, Poses
-from armillary.programs.mover import BEND, LIMIT_ROUNDING, PEAK, Mover
+from armillary.programs.mover import BEND, LIMIT_ROUNDING, PEAK, Mover, rests
 from armillary.programs.tracks import JointValues
 from armillary.spatial.polynomial import differentiation
 from armillary.trajectories.kept_limits import greatest_ratios
@@ -34,6 +36,34 @@ Array = npt.NDArray[np.float64]
 
 STEP: Final = 0.01
 """Between samples of a motion that follows a frame [s], at most."""
+
+MANY: Final = 1024
+MOST: Final = 65_536
+SAME: Final = 1e-8
+"""A motion of more pieces than `MANY` has these at first, then twice as many until
+joints in their middles are where they were before [m or rad], `MOST` at most."""
+
+WIDER: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.3)
+"""Over what parts of a motion to either side means of positions are taken where a joint
+comes to its limit."""
+
+OFF_LIMITS: Final = 0.05
+"""How far from limits joints are led, in parts of what they move."""
+
+ROUNDS: Final = 4
+
+JUMP: Final = 0.1
+"""How far from such means joints are at most [m or rad]."""
+
+EXACT: Final = (1e-9, 1e-9)
+"""What may remain of a pose [m, rad]: an answer that the one before already is within a
+wider tolerance would let joints move by steps."""
+
+LONGEST: Final = 1e8
+"""How long a way may take [s]."""
+
+SLOWEST: Final = 1000.0
+"""How many times as long as at first it may: the rest is what the frame does."""
 
 LEAST_PIECES: Final = 16
 """A motion has so many polynomials, or more."""
@@ -120,7 +150,8 @@ class FollowedWay:
         """
         self.duration = max(self.duration, self._shortest(values), 2.0 * SHORTEST)
         before, power = (0.0, 0.0), 1.0
-        for _ in range(24):
+        longest = SLOWEST * self.duration
+        while self.duration <= longest:
             motion, excess = self.motion(values, self.begin, self.begin + self.duration)
             if excess <= 1.0 + LIMIT_ROUNDING:
                 return motion
@@ -162,12 +193,53 @@ class FollowedWay:
         Raises:
             Impossible: The way is not followed.
         """
+        if not end - start <= LONGEST:
+            raise Impossible(
+                RunReason.TIMEOUT,
+                f"the way takes {end - start:.4g} s, and a robot follows a frame for "
+                f"{LONGEST:g} s at most: it is too slow",
+            )
+        needed = math.ceil((end - start) / STEP)
+        count = max(LEAST_PIECES, min(needed, MANY))
+        motion, excess = self._sampled(values, start, end, count)
+        while count < needed:
+            if count >= MOST:
+                raise Impossible(
+                    RunReason.TIMEOUT,
+                    f"the way takes {end - start:.4g} s, and {MOST} polynomials are "
+                    "not enough for what the frame does meanwhile: it is too slow",
+                )
+            count = min(2 * count, needed)
+            coarse = motion
+            motion, excess = self._sampled(values, start, end, count)
+            if np.abs(coarse.at(motion.times).q - motion.q).max() <= SAME:
+                break
+        if excess == math.inf:
+            raise Impossible(
+                RunReason.LIMITS,
+                f"the way: {RunReason.LIMITS.sentence} between poses: a joint comes to "
+                "its limit on it. Begin farther from the limit",
+            )
+        return motion, excess
+
+    def _sampled(
+        self, values: JointValues, start: float, end: float, count: int
+    ) -> tuple[Motion, float]:
+        """Return the motion in a span of time, of so many polynomials.
+
+        Where a joint comes to its limit, others may do its part, and it slows down.
+
+        Returns:
+            The motion, and by how much it exceeds limits; infinite of positions.
+
+        Raises:
+            Impossible: The way is not followed.
+        """
         solver = self.mover.solver
         assert solver is not None
-        count = max(LEAST_PIECES, int(np.ceil((end - start) / STEP)))
-        h = (end - start) / count
-        poses = self.poses(start + h * np.arange(count + 1.0))
-        path = solver.path(poses, start=values.q)
+        times = start + (end - start) / count * np.arange(count + 1.0)
+        poses = self.poses(times)
+        path = solver.path(poses, start=values.q, tolerance=EXACT)
         bad = ~path.answer.success
         if bad.any():
             reason = RunReason(int(path.answer.reason[bad][0]))
@@ -175,22 +247,72 @@ class FollowedWay:
         if len(path.jumps):
             reason = RunReason.JUMPS
             raise Impossible(reason, f"the way: {reason.sentence}")
-        q = np.array(path.answer.q)
+        first = q = np.array(path.answer.q)
+        best = self._through(values, times, q)
+        for part in WIDER:
+            if best[1] <= 1.0 + LIMIT_ROUNDING or not self.mover.is_at_limit(first):
+                break
+            # Means of positions are within limits, and nearly follow the frame: a joint
+            # is slow when it comes to its limit, and others are moved by its part.
+            on = values.q + values.qd * (times - start)[:, None]
+            q = first
+            for _ in range(ROUNDS):
+                means = _means(q, on, math.ceil(part * count), self.mover.position)
+                near = solver(poses, near=means, tolerance=EXACT)
+                if not near.success.all() or np.abs(near.q - means).max() > JUMP:
+                    break
+                q = np.array(near.q)
+                found = self._through(values, times, q.copy())
+                best = min(best, found, key=itemgetter(1))
+        return best
+
+    def _through(
+        self, values: JointValues, times: Array, q: Array
+    ) -> tuple[Motion, float]:
+        """Return the motion through samples, and by how much it exceeds limits.
+
+        Args:
+            values: Where the joints are when it starts.
+            times: Instants that are equally far apart [s], shape (k,).
+            q: Joint positions there, shape (k, n).
+        """
+        mover, count = self.mover, len(times) - 1
+        h = (times[-1] - times[0]) / count
         first = np.clip(np.arange(count + 1) - 2, 0, count + 1 - AROUND)
         windows = np.lib.stride_tricks.sliding_window_view(q, AROUND, axis=0)[first]
         place = np.arange(count + 1) - first
         qd = np.einsum("kni,ki->kn", windows, FIRST[place]) / h
         qdd = np.einsum("kni,ki->kn", windows, SECOND[place]) / h**2
-        # It goes on exactly as joints move; rounding of the solver is not a jump.
-        q[0], qd[0], qdd[0] = values
+        # It goes on exactly as joints move; rounding of the solver is not a jump. Over
+        # long pieces what a rate is off as at rest would lead far away.
+        off = JointValues(values.q, values.qd - qd[0], values.qdd - qdd[0])
+        q[0] = values.q
+        if h <= STEP or not rests(off):
+            qd[0], qdd[0] = values.qd, values.qdd
         motion = Motion.through(h * np.arange(count + 1.0), q, qd, qdd)
-        if not self.mover.are_kept(motion.curve, q):
-            raise Impossible(
-                RunReason.LIMITS,
-                f"the way: {RunReason.LIMITS.sentence} between poses: a joint comes to "
-                "its limit on it. Begin farther from the limit",
-            )
-        (excess,) = greatest_ratios(
-            [motion], self.mover.velocity, self.mover.acceleration
-        )
+        if not mover.are_kept(motion.curve, q):
+            return motion, math.inf
+        (excess,) = greatest_ratios([motion], mover.velocity, mover.acceleration)
         return motion, float(excess)
+
+
+def _means(q: Array, on: Array, reach: int, limits: Array) -> Array:
+    """Return means of samples about each, of means again, off limits but at the start.
+
+    Args:
+        q: The samples, shape (k, n).
+        on: Where joints would be that went on as they begin, from which they change to
+            the samples at first, shape (k, n).
+        reach: How many to either side count, less near the ends.
+        limits: Least and greatest positions, shape (2, n).
+    """
+    at = np.arange(len(q))
+    u = np.minimum(at / (4.0 * reach), 1.0)[:, None]
+    share = u * u * (3.0 - 2.0 * u)
+    off = OFF_LIMITS * (q.max(axis=0) - q.min(axis=0)) * share
+    q = np.clip(on + (q - on) * share, limits[0] + off, limits[1] - off)
+    wide = np.minimum(reach, np.minimum(at, at[::-1]))
+    for _ in range(2):
+        sums = np.cumsum(np.vstack([np.zeros_like(q[:1]), q]), axis=0)
+        q = (sums[at + wide + 1] - sums[at - wide]) / (2.0 * wide + 1.0)[:, None]
+    return q

@@ -3,7 +3,7 @@
 A motion that meets it is a polynomial of degree 5 for each joint, from the positions,
 rates and accelerations that joints have, to those with which the tool stands still
 relative to the frame. Its duration is the least of a sequence at which limits hold,
-which are compared at samples and at all extremes between them. Between that and the one
+which are compared at all its extremes. Between that and the one
 before, the ratio of rates to limits is taken for a straight line: it falls as a power
 of the duration, which is convex, so that a line errs to the side of longer durations.
 
@@ -18,23 +18,31 @@ to rest in the time T they lead as far as v T / 2 + a T^2 / 12.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import islice
-from typing import Final, NamedTuple
+from functools import cache, reduce
+from itertools import islice, pairwise
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from armillary.kernel import Kernel
+from armillary.kernel.kernel import shared_kernel
 from armillary.programs.ending import Impossible, RunReason
-from armillary.programs.mover import LIMIT_ROUNDING, Mover, rests
+from armillary.programs.mover import LIMIT_ROUNDING, STILL, Mover, rests
 from armillary.programs.tracks import JointValues
-from armillary.spatial.polynomial import differentiation
+from armillary.spatial.polynomial import polynomial, with_derivatives
+from armillary.spatial.vector import Matrix, Number, Vector
+from armillary.trace import trace
+from armillary.trace.functions import maximum, minimum, select, sqrt
 from armillary.trajectories.curve import hermite_coefficients
+from armillary.trajectories.kept_limits import BEYOND
 from armillary.trajectories.motion import Motion
 
 __all__ = [
     "SHORTEST",
     "Arrivals",
     "Poses",
+    "kept_limits",
     "meet",
     "quickest",
     "stop_at",
@@ -72,16 +80,12 @@ RAMPS: Final = 3
 JUMP: Final = 0.1
 """A greater step between instants of a difference is one to another branch."""
 
-SAMPLES: Final = 33
-SHARES: Final = np.linspace(0.0, 1.0, SAMPLES)
-"""Instants of a motion at which limits are compared, in parts of its duration."""
+STEPS_TO_ROOT: Final = 8
+"""Steps to where a rate or an acceleration is 0: limits are compared there, and it is
+proven afterwards that a motion keeps them."""
 
-POWERS: Final = np.arange(6)
-DERIVATIVES: Final = np.stack([differentiation(6, order) for order in range(5)])
-"""From coefficients of r^0 to r^5 to those of derivatives by r, shape (5, 6, 6)."""
-
-AT_SAMPLES: Final = (SHARES[:, None] ** POWERS) @ DERIVATIVES[:4]
-"""From coefficients to derivatives of orders 0 to 3 there, shape (4, SAMPLES, 6)."""
+SAMPLED: Final = np.linspace(0.0, 1.0, 33)[:, None] ** np.arange(6)
+"""From coefficients to the instants at which coupled limits are compared."""
 
 FIRST: Final = np.array([1.0, -8.0, 0.0, 8.0, -1.0]) / 12.0
 SECOND: Final = np.array([-1.0, 16.0, -30.0, 16.0, -1.0]) / 12.0
@@ -194,13 +198,11 @@ def quickest(
     def first_of(durations: Array) -> _WithinLimits | None:
         """Return the first that keeps limits."""
         ends, reasons = arrivals(durations)
-        q, qd, qdd = _extremes(values, ends, durations)
-        with np.errstate(invalid="ignore"):
-            excess = mover.excess(qd, qdd)
-            fast = excess > 1.0 + LIMIT_ROUNDING
-            reasons = np.where((reasons == 0) & fast, int(RunReason.OUTRUN), reasons)
-            beyond = (reasons == 0) & ~mover.are_within(q)
-        reasons[beyond] = int(RunReason.LIMITS)
+        excess, within = kept_limits(mover, values, ends, durations)
+        # What is not reached is NaN, and has its reason.
+        fast = excess > 1.0 + LIMIT_ROUNDING
+        reasons = np.where((reasons == 0) & fast, int(RunReason.OUTRUN), reasons)
+        reasons[(reasons == 0) & ~within] = int(RunReason.LIMITS)
         good = np.flatnonzero(reasons == 0)
         if not len(good):
             for each, duration in zip(reasons.tolist(), durations, strict=True):
@@ -265,45 +267,116 @@ def _through(knots: Knots) -> Motion:
     )
 
 
-def _extremes(values: JointValues, ends: JointValues, durations: Array) -> JointValues:
-    """Return what polynomials of degree 5 reach, at samples and all extremes between.
+def kept_limits(
+    mover: Mover, values: JointValues, ends: JointValues, durations: Array
+) -> tuple[Array, npt.NDArray[np.bool_]]:
+    """Return how polynomials of degree 5 keep limits: at their ends and all extremes.
 
     Args:
+        mover: The limits.
         values: With which they begin, shape (n,) or (k, n) each.
         ends: With which they end, shape (k, n) each.
         durations: How long they take [s], shape (k,).
 
     Returns:
-        Shape (k, 2 SAMPLES - 1, n) each; where there is no extreme between samples, the
-        second of these again.
+        The greatest ratio to limits of rates, or the root of that of accelerations: a
+        motion that takes so many times as long keeps them. And whether positions are
+        within theirs. Shape (k,) each. Limits that couple joints are compared at
+        samples.
     """
-    knots = np.empty((len(durations), 2, 3, ends.q.shape[1]))
+    T = durations[:, None]
+    knots = np.empty((len(T), ends.q.shape[1], 2, 3))
     for k, parts in enumerate(zip(values, ends, strict=True)):
-        knots[:, 0, k], knots[:, 1, k] = parts
-    C = hermite_coefficients(durations[:, None], knots)[:, 0].swapaxes(0, 1)
-    at = np.einsum("osp,pkn->oskn", AT_SAMPLES, C)
-    found = np.concatenate([at[:3], at[:3, 1:]], axis=1)
-    # Each change of sign of the next derivative is one root of it, which two of
-    # Newton's steps refine.
-    order, s, k, n = np.nonzero(at[1:, :-1] * at[1:, 1:] < 0.0)
-    if order.size:
-        low, step = SHARES[s], SHARES[1]
-        a, b = at[order + 1, s, k, n], at[order + 1, s + 1, k, n]
-        r = low + step * a / (a - b)
-        own = C[:, k, n].T[:, :, None]
-        value, slope, bend = (
-            (DERIVATIVES[order + more] @ own)[:, :, 0] for more in range(3)
-        )
-        for _ in range(2):
-            powers = r[:, None] ** POWERS
-            rate = (bend * powers).sum(axis=1)
-            move = (slope * powers).sum(axis=1) / np.where(rate == 0.0, np.inf, rate)
-            r = np.clip(r - move, low, low + step)
-        value *= r[:, None] ** POWERS
-        found[order, SAMPLES + s, k, n] = value.sum(axis=1)
-    ways, rates, bends = np.moveaxis(found, 1, 2)
-    each = durations[:, None, None]
-    return JointValues(ways, rates / each, bends / (each * each))
+        knots[:, :, 0, k], knots[:, :, 1, k] = parts
+    limits = np.concatenate([mover.velocity, mover.acceleration]).T
+    found: Any = _reached()(T, knots, limits)
+    ratios, low, high = found
+    within = mover.are_within(low, high)
+    if mover.coupled is not None:
+        curve = hermite_coefficients(T, np.moveaxis(knots, 1, 3))[:, 0]
+        beyond = SAMPLED @ curve @ mover.coupled.A.T - mover.coupled.b
+        within &= (beyond <= BEYOND).all(axis=(1, 2))
+    return ratios.max(axis=1), within
+
+
+@cache
+def _reached() -> Kernel:
+    """Return the kernel of `reached`, for one joint."""
+    shapes: Any = {"T": (), "knots": (2, 3), "limits": (4,)}
+    names = "ratio", "low", "high"
+    return shared_kernel(
+        trace(reached, name="reached_by_quintic", outputs=names, **shapes)
+    )
+
+
+def reached(T: Number, knots: Matrix, limits: Vector) -> tuple[Number, Number, Number]:
+    """Return how far a polynomial of degree 5 goes, and what of limits it takes.
+
+    Between two extremes a polynomial is monotone, and has at most one root. Those of
+    the third derivative are known, between them are those of the second one, between
+    these those of the first one.
+
+    Args:
+        T: How long it takes [s].
+        knots: Position, rate and acceleration at its begin and its end, shape (2, 3).
+        limits: Least and greatest rate, least and greatest acceleration, shape (4,).
+
+    Returns:
+        The greatest ratio of a rate to its limit, or the root of that of accelerations;
+        the least and the greatest position.
+    """
+    (q0, v0, a0), (q1, v1, a1) = knots
+    # q(r) = q0 + c1 r + ... + c5 r^5 with r = t / T.
+    d, u0, u1, b0, b1 = q1 - q0, v0 * T, v1 * T, 0.5 * a0 * T * T, 0.5 * a1 * T * T
+    c3 = 10.0 * d - 6.0 * u0 - 4.0 * u1 - 3.0 * b0 + b1
+    c4 = -15.0 * d + 8.0 * u0 + 7.0 * u1 + 3.0 * b0 - 2.0 * b1
+    c5 = 6.0 * d - 3.0 * (u0 + u1) - b0 + b1
+    rates = [u0, 2.0 * b0, 3.0 * c3, 4.0 * c4, 5.0 * c5]
+    bends = [2.0 * b0, 6.0 * c3, 12.0 * c4, 20.0 * c5]
+    # The third derivative is 6 (c3 + 4 c4 r + 10 c5 r^2), of which no root cancels.
+    root = sqrt(maximum(4.0 * c4 * c4 - 10.0 * c3 * c5, 0.0))
+    sum_ = -(2.0 * c4 + select(c4 < 0.0, -root, root))
+    ways = [_share(sum_, 10.0 * c5), _share(c3, sum_)]
+    edges = [0.0, reduce(minimum, ways), reduce(maximum, ways), 1.0]
+    turns = [_root(bends, a, b) for a, b in pairwise(edges)]
+    ends = [_root(rates, a, b) for a, b in pairwise([0.0, *turns, 1.0])]
+    q = [q0, q1] + [q0 + r * polynomial([u0, b0, c3, c4, c5], r) for r in ends]
+    v = [v0, v1] + [polynomial(rates, r) / T for r in turns]
+    a = [a0, a1] + [polynomial(bends, r) / (T * T) for r in edges[1:3]]
+    ratio = maximum(_ratio(v, *limits[:2]), sqrt(_ratio(a, *limits[2:])))
+    return ratio, reduce(minimum, q), reduce(maximum, q)
+
+
+def _share(above: Number, below: Number) -> Number:
+    """Return a quotient, within 0 and 1; 0 where it has no denominator."""
+    is_none = below == 0.0
+    share = above / select(is_none, 1.0, below)
+    return select(is_none, 0.0, minimum(maximum(share, 0.0), 1.0))
+
+
+def _root(coefficients: list[Number], low: Number, high: Number) -> Number:
+    """Return the root of a polynomial that is monotone between two values.
+
+    By steps of Newton that stay between values of both signs, else these are halved. It
+    is some value between them where there is no root.
+    """
+    rises = polynomial(coefficients, low) < polynomial(coefficients, high)
+    r = 0.5 * (low + high)
+    for _ in range(STEPS_TO_ROOT):
+        value, slope = with_derivatives(coefficients, r, 2)
+        is_before = (value < 0.0) == rises
+        low, high = select(is_before, r, low), select(is_before, high, r)
+        step = r - value / select(slope == 0.0, 1.0, slope)
+        is_inside = (step >= low) & (step <= high)
+        r = select(is_inside, step, 0.5 * (low + high))
+    return r
+
+
+def _ratio(values: list[Number], least: Number, most: Number) -> Number:
+    """Return the greatest ratio of values to limits of their sign, 0 at rest."""
+    high, low = reduce(maximum, values), reduce(minimum, values)
+    up, down = high / most, low / least
+    return maximum(select(high > STILL, up, 0.0), select(low < -STILL, down, 0.0))
 
 
 # three parts
@@ -369,8 +442,9 @@ def _ramps(mover: Mover, values: JointValues, *, before: bool) -> Iterator[Knots
     rests_at = q + sign * qd * each / 2.0 + qdd * each * each / 12.0
     rest = JointValues(rests_at, *(np.zeros_like(rests_at),) * 2)
     moving = JointValues(*(np.broadcast_to(part, rests_at.shape) for part in values))
-    found = _extremes(*((rest, moving) if before else (moving, rest)), T)
-    good = mover.excess(*found[1:]) <= 1.0 + LIMIT_ROUNDING
-    for k in np.flatnonzero(good & mover.are_within(found.q)).tolist():
+    excess, within = kept_limits(
+        mover, *((rest, moving) if before else (moving, rest)), T
+    )
+    for k in np.flatnonzero((excess <= 1.0 + LIMIT_ROUNDING) & within).tolist():
         end, time = JointValues(rests_at[k], still, still), float(T[k])
         yield [(0.0, end), (time, values)] if before else [(0.0, values), (time, end)]

@@ -51,30 +51,6 @@ class Mover(NamedTuple):
         """Return its limits, to tell movers apart."""
         return self.velocity.tobytes() + self.acceleration.tobytes()
 
-    def excess(self, qd: Array, qdd: Array) -> Array:
-        """Return the greatest ratios of rates and accelerations to their limits.
-
-        Of accelerations it is the square root, so that a motion that takes so many
-        times as long is within its limits.
-
-        Args:
-            qd: Rates at samples of motions, shape (..., k, n).
-            qdd: Accelerations, likewise.
-
-        Returns:
-            Shape (...).
-        """
-        most = np.zeros(qd.shape[:-2])
-        for values, limits, power in (
-            (qd, self.velocity, 1.0),
-            (qdd, self.acceleration, 0.5),
-        ):
-            with np.errstate(divide="ignore", invalid="ignore"):
-                ratios = np.maximum(values / limits[1], values / limits[0])
-            ratios[np.abs(values) <= STILL] = 0.0
-            most = np.maximum(most, ratios.max(axis=(-2, -1), initial=0.0) ** power)
-        return most
-
     def least(self, way: Array) -> float:
         """Return what no motion of joints by a way, (n,), is shorter than [s]."""
         return self._longest(way, self._fastest(way))
@@ -103,14 +79,23 @@ class Mover(NamedTuple):
         with np.errstate(divide="ignore"):
             return float((np.abs(way[goes]) / most[goes]).max(initial=0.0))
 
-    def are_within(self, q: Array) -> npt.NDArray[np.bool_]:
-        """Return whether positions, shape (..., k, n), are within their limits."""
+    def are_within(self, low: Array, high: Array) -> npt.NDArray[np.bool_]:
+        """Return whether motions keep limits of positions, joint by joint, shape (k,).
+
+        Args:
+            low: Their least positions, shape (k, n).
+            high: Their greatest, shape (k, n).
+        """
         lower, upper = self.position
-        inside: Any = (q >= lower - BEYOND) & (q <= upper + BEYOND)
-        if self.coupled is not None:
-            A, b = self.coupled.A, self.coupled.b
-            inside = inside.all(axis=-1, keepdims=True) & (q @ A.T <= b + BEYOND)
-        return np.asarray(inside.all(axis=(-2, -1)))
+        inside: Any = (low >= lower - BEYOND) & (high <= upper + BEYOND)
+        return np.asarray(inside.all(axis=1))
+
+    def is_at_limit(self, q: Array) -> bool:
+        """Return whether a joint is at a limit of positions at any sample, (k, n)."""
+        lower, upper = self.position
+        if self.coupled is not None and (q @ self.coupled.A.T >= self.coupled.b).any():
+            return True
+        return bool(((q <= lower + BEYOND) | (q >= upper - BEYOND)).any())
 
     def are_kept(self, curve: Array, q: Array) -> bool:
         """Return whether limits of positions hold between samples of a curve, too.

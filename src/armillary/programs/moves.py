@@ -226,7 +226,10 @@ class Moves:
         world = self.world
         values = track.at(world.time)
         frame = step.relative_to
-        if following is not None and not rests(values):
+        # However slow the frame is: rates alone do not tell whether it is followed.
+        if following is not None and (
+            not rests(values) or world.moves(following.frame, track)
+        ):
             # What the tool carries, it moves relative to what it follows; what that
             # carries, such as a part on a conveyor, moves as it does.
             names = {world.cell.qualified(each) for each in (following.frame, frame)}

@@ -80,9 +80,10 @@ def _released(world: World, step: Release, part: str) -> State:
         )
     if step.onto != WORLD and world.is_tool(step.onto):
         world.gripped[part] = world.cell.qualified(step.onto)
+    X = _pose(world, part)
     if step.onto == WORLD:
-        return world.now().release(part)
-    return _attached(world, part, step.onto, _pose(world, part))
+        return world.now().release(part, pose=pose_of_matrix(X).normalised())
+    return _attached(world, part, step.onto, X)
 
 
 def _other_holder(world: World, part: str, by: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
@@ -207,8 +207,11 @@ class Program(
 
     def _check_branches(self) -> None:
         """Refuse branches of which two move the joints of their task."""
+        known: dict[Hashable, Any] = {}
         for place, step in self.walk():
-            if isinstance(step, Parallel) and len(moving_branches(self, step)) > 1:
+            if not isinstance(step, Parallel):
+                continue
+            if len(moving_branches(self, step, known)) > 1:
                 raise ModelError(
                     f"{place}: two branches of the step {step} move the joints of "
                     "their task; only one can."
@@ -303,23 +306,37 @@ def walk(steps: tuple[AnyStep, ...], above: str = "") -> Iterator[tuple[str, Any
                 yield from walk(branch, f"{place}[{number}]")
 
 
-def moving_branches(program: Program, step: Parallel) -> list[int]:
-    """Return the branches that move the joints of their task."""
-    known: dict[str, bool] = {}
+def moving_branches(
+    program: Program, step: Parallel, known: dict[Hashable, Any]
+) -> list[int]:
+    """Return the branches that move the joints of their task.
+
+    Args:
+        program: Whose step it is.
+        step: The step.
+        known: What was found of steps and routines of the program, and is then.
+    """
 
     def moves(steps: tuple[AnyStep, ...]) -> bool:
-        for _, each in walk(steps):
-            if isinstance(each, PTP | Planned | Linear):
-                return True
-            if isinstance(each, Call):
-                name = each.routine
-                if name not in known:
-                    known[name] = moves(program.routines[name])
-                if known[name]:
-                    return True
-        return False
+        return any(map(does_move, steps))
 
-    return [k for k, branch in enumerate(step.branches) if moves(branch)]
+    def does_move(each: AnyStep) -> bool:
+        if isinstance(each, Zone | Repeat):
+            return moves(each.steps)
+        if isinstance(each, Parallel):
+            return bool(moving_branches(program, each, known))
+        if isinstance(each, Call):
+            name = each.routine
+            if name not in known:
+                known[name] = moves(program.routines[name])
+            return bool(known[name])
+        return isinstance(each, PTP | Planned | Linear)
+
+    found: list[int] | None = known.get(id(step))
+    if found is None:
+        branches = enumerate(step.branches)
+        found = known[id(step)] = [k for k, branch in branches if moves(branch)]
+    return found
 
 
 def _names(what: str, given: Any) -> tuple[str, ...]:

@@ -196,7 +196,9 @@ class _Run:
         except Failed as failed:
             failure = failed.failure
         end = world.time
-        spans = tuple(span._replace(end=min(span.end, end)) for span in self.run.spans)
+        spans = tuple(
+            [s if s.end <= end else s._replace(end=end) for s in self.run.spans]
+        )
         changes = tuple(self.run.signals.changes)
         return Timeline(self.run.program, self.run.recording(), spans, changes, failure)
 

@@ -21,6 +21,7 @@ from armillary.errors import ModelError, quote
 from armillary.kernel import Kernel
 from armillary.kinematics.closing.enclosing import Stretches, hull, refined
 from armillary.kinematics.moving_links import moving_links
+from armillary.kinematics.placement import Placement
 from armillary.kinematics.speed_bounds import (
     SpeedBounds,
     carriers_of,
@@ -33,7 +34,7 @@ from armillary.model.primitive import Primitive
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.shapes.sphere import Sphere
 from armillary.programs.program import Sensor
-from armillary.programs.tracks import Track, knots_of, stretches_of
+from armillary.programs.tracks import Track, stretches_of
 from armillary.programs.world import World
 from armillary.spatial.pose import IDENTITY, Pose
 
@@ -90,6 +91,22 @@ class Seen(NamedTuple):
     reach: float
 
 
+class SeenTogether(NamedTuple):
+    """Shapes that change a sensor together, while attachments stay as they are.
+
+    Attributes:
+        shapes: The shapes.
+        names: Their links, in order.
+        tracks: What moves these or the sensor.
+        placed: Where states place what carries them.
+    """
+
+    shapes: list[Seen]
+    names: tuple[str, ...]
+    tracks: list[Track]
+    placed: tuple[Placement, ...]
+
+
 class PointsNear(NamedTuple):
     """Points about a frame: where it is, its name, and how far they are from it [m]."""
 
@@ -119,6 +136,7 @@ class SensorWatch:
         # some shapes, and of all.
         self._known: dict[tuple[str, ...], tuple[Hashable, float, float]] = {}
         self._whole: tuple[Hashable, float, float] = None, math.inf, -math.inf
+        self._groups: tuple[Hashable, list[SeenTogether]] = None, []
         self._inverted = np.zeros((4, 4)), np.zeros((4, 4))
         parts = [world.part(part) for part in sensor.parts] or movable_parts(world)
         shape = sensor.shape
@@ -192,21 +210,40 @@ class SensorWatch:
         known, change, searched = self._whole
         if known == key and change > world.time and until <= searched:
             return change
-        # Off, each part may come by itself: what moves one leaves what is known of
-        # the others. On, all that touch have to leave.
-        present = self._present()
-        groups = {"": present} if is_on else dict[str, list[Seen]]()
-        if not is_on:
-            for seen in present:
-                groups.setdefault(seen.part, []).append(seen)
-        changes = [self._change_of(each, is_on, until) for each in groups.values()]
-        change = min((each for each, _ in changes), default=math.inf)
-        searched = min((each for _, each in changes), default=math.inf)
+        change = searched = math.inf
+        for group in self._groups_of(is_on):
+            own, until_then = self._change_of(group, is_on, until)
+            change, searched = min(change, own), min(searched, until_then)
         self._whole = key, change, searched
         return change
 
+    def _groups_of(self, is_on: bool) -> list[SeenTogether]:
+        """Return the shapes that are there, those that change it together in one."""
+        world = self._world
+        key = is_on, len(world.changes)
+        if self._groups[0] == key:
+            return self._groups[1]
+        # Off, each part may come by itself: what moves one leaves what is known of
+        # the others. On, all that touch have to leave.
+        by_part: dict[str, list[Seen]] = {}
+        for seen in self._present():
+            by_part.setdefault("" if is_on else seen.part, []).append(seen)
+        groups: list[SeenTogether] = []
+        for shapes in by_part.values():
+            names = tuple(sorted([seen.name for seen in shapes]))
+            _, joints = world.chain(self._name, *names)
+            tracks = [
+                track
+                for track in world.tracks.values()
+                if not joints.isdisjoint(track.places)
+            ]
+            placed = world.placed(self._name, *names)
+            groups.append(SeenTogether(shapes, names, tracks, placed))
+        self._groups = key, groups
+        return groups
+
     def _change_of(
-        self, shapes: list[Seen], is_on: bool, until: float
+        self, group: SeenTogether, is_on: bool, until: float
     ) -> tuple[float, float]:
         """Return when shapes change the sensor, if no others do.
 
@@ -214,25 +251,20 @@ class SensorWatch:
             The instant, and until when it was searched for [s]; both may be infinite.
         """
         world = self._world
-        names = tuple(sorted([seen.name for seen in shapes]))
-        _, joints = world.chain(self._name, *names)
-        tracks = [
-            track
-            for track in world.tracks.values()
-            if track.moves(world.time) and not joints.isdisjoint(track.places)
-        ]
-        if not names or not tracks:
+        tracks = [track for track in group.tracks if track.end > world.time]
+        if not tracks:
             return math.inf, math.inf
         # What was found stays true while nothing else moves or carries them.
-        pieces = tuple([(each.name, len(each.pieces), each.end) for each in tracks])
-        key = is_on, pieces, world.placed(self._name, *names)
-        known, change, searched = self._known.get(names, (None, math.inf, -math.inf))
+        motions = tuple([(each.name, each.changes) for each in tracks])
+        key = is_on, motions, group.placed
+        never = None, math.inf, -math.inf
+        known, change, searched = self._known.get(group.names, never)
         if known != key or change <= world.time:  # or it has happened
             change, searched = math.inf, -math.inf
         if change == math.inf and until > searched:
             searched = max(until, world.time + AHEAD)
-            change = self._kept(is_on, searched, tracks, shapes)
-            self._known[names] = key, change, searched
+            change = self._kept(is_on, searched, tracks, group.shapes)
+            self._known[group.names] = key, change, searched
         return change, searched
 
     def _kept(
@@ -384,8 +416,6 @@ class SensorWatch:
             # What is not known of a joint does not matter where it rests.
             of_joints = speeds.between(pair, levers)
             found[:, k] = zero_product(of_joints, fastest).sum(axis=1)
-        if len(found) < len(times) - 1:  # of the whole time
-            times = times[[0, -1]]
         return times, found
 
     def _stretches(
@@ -401,13 +431,8 @@ class SensorWatch:
         rest = world.values(start).q
         drives = [drive for row in asked for drive in tree.drives[moving.links[row]]]
         if all(drive.of < moving.joints for drive in drives):
-            knots = knots_of(tracks, start, end)
-            every = stretches_of(tracks, rest, knots[:-1], knots[1:])
-            lower, upper = hull(every)
-            middle, still = 0.5 * (lower + upper), np.zeros_like(lower)
-            reach = np.maximum(upper - middle, middle - lower)
-            whole = middle, reach, still, every.fastest.max(axis=0)
-            return knots, Stretches(*(each[None] for each in whole))
+            ends = np.array([start, end])
+            return ends, stretches_of(tracks, rest, ends[:1], ends[1:])
 
         def at(times: Array) -> Array:
             q = rest[None].repeat(len(times), axis=0)
@@ -417,7 +442,7 @@ class SensorWatch:
 
         return refined(
             world.branch,
-            knots_of(tracks, start, end, COARSE),
+            np.linspace(start, end, max(math.ceil((end - start) / COARSE), 1) + 1),
             at,
             lambda a, b: stretches_of(tracks, rest, a, b),
             SHORTEST,

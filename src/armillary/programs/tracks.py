@@ -110,6 +110,7 @@ class Track:
         rest: Their positions before the first motion [m or rad], shape (n,).
         pieces: Their motions, in order of time.
         changes: How many times they changed.
+        end: When the last motion ends [s].
     """
 
     name: str
@@ -117,6 +118,7 @@ class Track:
     rest: Array
     pieces: list[TrackPiece] = field(default_factory=list[TrackPiece])
     changes: int = 0
+    end: float = -math.inf
     _last: tuple[float, JointValues] | None = None
 
     def add(self, start: float, motion: Motion, to: Array | None = None) -> None:
@@ -125,18 +127,15 @@ class Track:
         self.changes += 1
         if self.pieces and self.pieces[-1].end > start:
             self.pieces[-1] = self.pieces[-1]._replace(end=start)
-        self.pieces.append(TrackPiece(start, start + motion.duration, motion, to))
+        self.end = start + motion.duration
+        self.pieces.append(TrackPiece(start, self.end, motion, to))
 
     def stop(self, time: float) -> None:
         """Let joints rest at once where they are."""
         self._last = None
         self.changes += 1
+        self.end = time
         self.pieces[-1] = self.pieces[-1]._replace(end=time)
-
-    @property
-    def end(self) -> float:
-        """Return when the last motion ends [s]."""
-        return self.pieces[-1].end if self.pieces else -math.inf
 
     def at(self, time: float) -> JointValues:
         """Return where the joints are at an instant, from the left where pieces meet.
@@ -343,16 +342,33 @@ def knots_of(
 
 
 def stretches_of(
-    tracks: Iterable[Track], q: Array, start: Array, end: Array
+    tracks: Sequence[Track], q: Array, start: Array, end: Array
 ) -> Stretches:
-    """Return where all joints are between instants, see `knots_of`, and how fast.
+    """Return where all joints are in intervals, and how fast.
 
     Args:
         tracks: What moves joints.
         q: Positions of those that no track moves, shape (N,).
-        start: When each interval begins [s], shape (s,).
-        end: When it ends.
+        start: When each interval begins [s], ascending, shape (s,).
+        end: When it ends, not after the next one begins.
     """
+    inner = np.concatenate(
+        [np.zeros(0), *(track.knots(start[0], end[-1]) for track in tracks)]
+    )
+    of = np.searchsorted(start, inner, side="right") - 1
+    inner = np.unique(inner[(inner > start[of]) & (inner < end[of])])
+    if not len(inner):
+        return _smooth_stretches(tracks, q, start, end)
+    begins = np.sort(np.concatenate([start, inner]))
+    ends = np.sort(np.concatenate([end, inner]))
+    parts = _smooth_stretches(tracks, q, begins, ends)
+    return parts.joined(np.searchsorted(begins, start))
+
+
+def _smooth_stretches(
+    tracks: Iterable[Track], q: Array, start: Array, end: Array
+) -> Stretches:
+    """Return the same of intervals in which no piece of a motion ends."""
     middle = 0.5 * (start + end)
     half = np.maximum(end - middle, middle - start)
     shape = len(middle), len(q)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from functools import cached_property
+from itertools import takewhile
 from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
@@ -24,7 +25,7 @@ from armillary.model.limit_rows import LimitRows
 from armillary.model.mount import WORLD
 from armillary.model.workcell import Workcell
 from armillary.programs.ending import Impossible, RunReason
-from armillary.programs.tracks import JointValues, Track, values_at
+from armillary.programs.tracks import JointValues, Track, TrackPiece, values_at
 from armillary.spatial.pose import Pose
 from armillary.trajectories.limits import acceleration_limits, velocity_limits
 from armillary.trajectories.motion import Motion
@@ -184,8 +185,7 @@ class World:
     @property
     def version(self) -> Hashable:
         """Return what changes where motions or attachments do."""
-        tracks = self.tracks.values()
-        return len(self.changes), *((len(each.pieces), each.end) for each in tracks)
+        return len(self.changes), sum([each.changes for each in self.tracks.values()])
 
     def chain(self, *frames: str) -> tuple[set[str], set[int]]:
         """Return the manipulators that carry frames, and the joints that move them."""
@@ -355,11 +355,15 @@ class World:
         moving = [
             (piece.start, piece.end, *_numbers_of(piece.motion))
             for each in self.tracks.values()
-            if each is not but and not joints.isdisjoint(each.places)
-            for piece in each.pieces
-            if piece.end > self.time
+            if each.end > self.time
+            and each is not but
+            and not joints.isdisjoint(each.places)
+            for piece in takewhile(self._is_ahead, reversed(each.pieces))
         ]
         return self.surroundings(*frames, but=but), *moving
+
+    def _is_ahead(self, piece: TrackPiece) -> bool:
+        return piece.end > self.time
 
     def coupled(self, track: Track) -> bytes:
         """Return where joints are now whose limits are coupled with those of a task."""

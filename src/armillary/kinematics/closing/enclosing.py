@@ -36,6 +36,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations_with_replacement, permutations
@@ -127,6 +128,18 @@ class Stretches(NamedTuple):
         """Return some of them."""
         return Stretches(*(each[rows] for each in self))
 
+    def joined(self, firsts: Indices) -> Stretches:
+        """Return stretches that are made of some one after the other.
+
+        firsts: The first of each, ascending, shape (k,).
+        """
+        found: list[Array] = []
+        for middle, half in (self[:2], self[2:]):
+            low = np.minimum.reduceat(middle - half, firsts)
+            high = np.maximum.reduceat(middle + half, firsts)
+            found += [0.5 * (low + high), 0.5 * (high - low) * MORE]
+        return Stretches(*found)
+
     def holds(self, rows: Indices, positions: Array, joints: Sequence[int]) -> Truths:
         """Return whether joints are where those of stretches may be.
 
@@ -187,7 +200,11 @@ def refined(
     """
     a, b = times[:-1], times[1:]
     most = len(a) + MOST_STRETCHES
-    found = with_passive(branch, stretches(a, b), at(a), at(b))
+    found = stretches(a, b)
+    if branch is not None:
+        known, _ = solved_on(branch.cell, branch, np.concatenate([found.q, at(times)]))
+        middle, ends = known[: len(a)], known[len(a) :]
+        found = _with_passive(branch, found, middle, (ends[:-1], ends[1:]))
     while True:
         # Where loops do not close at all nothing will be found.
         open_ = ~found.is_known & (b - a > least) & np.isfinite(found.q).all(axis=1)
@@ -233,8 +250,18 @@ def with_passive(
         return stretches
     passive, _ = solved_on(branch.cell, branch, np.concatenate([stretches.q, *ends]))
     middle, *at_ends = np.split(passive, 1 + len(ends))
-    found = LoopBounds.of(branch.cell).beside(stretches, middle, at_ends)
-    for end in at_ends:
+    return _with_passive(branch, stretches, middle, at_ends)
+
+
+def _with_passive(
+    branch: Branch, stretches: Stretches, middle: Array, ends: Sequence[Array]
+) -> Stretches:
+    """Return the same by passive joints in the middle and at ends, shape (s, m) each.
+
+    They are NaN where loops do not close.
+    """
+    found = LoopBounds.of(branch.cell).beside(stretches, middle, ends)
+    for end in ends:
         own = found.q[:, -end.shape[1] :]
         np.copyto(own, end, where=np.isnan(own))
     return found
@@ -515,14 +542,14 @@ class Middles(NamedTuple):
         d, units = len(bounds.block.inputs), bounds.units
         derivatives: Any = bounds.kernel(q)
         F, J, H = (np.asarray(each, np.float64) for each in derivatives)
-        # Rows that follow from others are solved for along with them.
-        B = np.asarray(np.linalg.pinv(J[:, :, d:]), np.float64)
+        B = _inverse(J[:, :, d:])
         size = np.abs(B)
         noise = NOISE * size.sum(axis=2)
         G, G_off = -B @ J[:, :, :d], noise[:, :, None] / units[:d]
         off = np.abs(B @ J[:, :, d:] - np.eye(len(units) - d))
         off += noise[:, :, None] / units[d:]
-        BH = np.abs(np.einsum("spr,srxy->spxy", B, H))
+        p, x = B.shape[1], q.shape[1]
+        BH = np.abs(B @ H.reshape(len(q), -1, x * x)).reshape(-1, p, x, x)
         D = part.reach.copy()
         first = noise + np.abs(_times(B, F)) + _times(np.abs(G) + G_off, D[:, :d])
         D[:, d:] = 2.0 * first + NARROWEST_BOX * units[d:]
@@ -532,7 +559,7 @@ class Middles(NamedTuple):
         """Return which stretches would contract if T were 0, in the least boxes."""
         d, D = len(bounds.block.inputs), self.D.copy()
         D[:, d:] *= 0.5
-        E = self.off + np.einsum("spxy,sy->spx", self.BH, D)[:, :, d:]
+        E = self.off + _times(self.BH, D[:, None])[:, :, d:]
         _, c = _contraction(E, D[:, d:])
         contracts = c <= CONTRACTS
         small = (LARGEST * bounds.units >= self.D).all(axis=1)
@@ -600,8 +627,9 @@ class Middles(NamedTuple):
             D: The boxes, shape (s, x).
             d: How many of the x joints are inputs.
         """
-        bent = np.einsum("srxy,sy->srx", np.einsum("rxyz,sz->srxy", T, D), D)
-        SD = np.einsum("spxy,sy->spx", self.BH, D) + self.size @ bent
+        r, x = T.shape[:2]
+        bent = _times((D @ T.reshape(-1, x).T).reshape(-1, r, x, x), D[:, None])
+        SD = _times(self.BH, D[:, None]) + self.size @ bent
         E = self.off + SD[:, :, d:]
         v, c = _contraction(E, D[:, d:])
         needed = self.first + _times(self.off, D[:, d:]) + 0.5 * _times(SD, D)
@@ -640,5 +668,16 @@ def _contraction(E: Array, D: Array) -> tuple[Array, Array]:
 
 
 def _times(A: Array, x: Array) -> Array:
-    """Return products of matrices with vectors or matrices, for each stretch."""
-    return A @ x if x.ndim == A.ndim else (A @ x[..., None])[..., 0]
+    """Return products of matrices with vectors, for each stretch."""
+    return (A @ x[..., None])[..., 0]
+
+
+def _inverse(J: Array) -> Array:
+    """Return about the inverse of rates by unknowns: (s, r, p) -> (s, p, r).
+
+    Rows that follow from others are solved for along with them.
+    """
+    if J.shape[1] == J.shape[2]:
+        with suppress(np.linalg.LinAlgError):
+            return np.asarray(np.linalg.inv(J), np.float64)
+    return np.asarray(np.linalg.pinv(J), np.float64)
