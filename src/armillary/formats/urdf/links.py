@@ -25,10 +25,10 @@ from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import ZERO
 
-__all__ = ["LinkElement", "LinkWriter", "ShapeReader", "read_links"]
+__all__ = ["LinkWriter", "ShapeReader", "UrdfLink", "read_links"]
 
 
-class LinkElement(NamedTuple):
+class UrdfLink(NamedTuple):
     """A link as the file gives it; its name is empty after an error in that.
 
     Attributes:
@@ -63,9 +63,9 @@ class LinkElement(NamedTuple):
 
 def read_links(
     elements: Sequence[Element], shapes: ShapeReader, report: Report
-) -> list[LinkElement]:
+) -> list[UrdfLink]:
     """Return what `<link>`s say."""
-    links: list[LinkElement] = []
+    links: list[UrdfLink] = []
     tolerant = report.tolerating("its inertia is left out")
     for element in report.bounded(elements):
         name = element.required_attribute("name", report)
@@ -74,7 +74,7 @@ def read_links(
         inertia = _inertia(element, tolerant)
         visuals = shapes.read_all(element, "visual")
         collisions = shapes.read_all(element, "collision")
-        links.append(LinkElement(name or "", inertia, visuals, collisions, element))
+        links.append(UrdfLink(name or "", inertia, visuals, collisions, element))
     return links
 
 

@@ -16,7 +16,7 @@ from armillary.formats.several_joints import (
     placed,
 )
 from armillary.formats.urdf.joints import FREE, SEVERAL, JointElement
-from armillary.formats.urdf.links import LinkElement
+from armillary.formats.urdf.links import UrdfLink
 from armillary.model.axis import Axis, X, Y, Z
 from armillary.model.joint import Joint
 from armillary.model.joints.fixed import Fixed
@@ -36,7 +36,7 @@ MOST_SHOWN: Final = 10
 
 
 def check_names(
-    links: Sequence[LinkElement], joints: Sequence[JointElement], report: Report
+    links: Sequence[UrdfLink], joints: Sequence[JointElement], report: Report
 ) -> bool:
     """Report names that are taken, and links that joints name but that do not exist.
 
@@ -61,7 +61,7 @@ def check_names(
 
 
 def root_of(
-    links: Sequence[LinkElement], joints: Sequence[JointElement], report: Report
+    links: Sequence[UrdfLink], joints: Sequence[JointElement], report: Report
 ) -> str | None:
     """Return the name of the one link without a parent, below which all others are.
 
@@ -121,7 +121,7 @@ AXES: Final[tuple[Axis, Axis, Axis]] = (X, Y, Z)
 def cell_of(
     name: str,
     root: str,
-    links: Sequence[LinkElement],
+    links: Sequence[UrdfLink],
     joints: Sequence[JointElement],
     report: Report,
 ) -> Workcell:
@@ -152,7 +152,7 @@ def cell_of(
     return Workcell(name=name, manipulators=(manipulator,), mounts=mounts)
 
 
-def _carried(body: LinkElement, joint: JointElement) -> Link:
+def _carried(body: UrdfLink, joint: JointElement) -> Link:
     """Return a link behind a joint with at most one coordinate."""
     moves: Joint = Fixed(precursor=joint.origin)
     if joint.type != "fixed":
@@ -173,7 +173,7 @@ def _carried(body: LinkElement, joint: JointElement) -> Link:
 
 
 def _free_base(
-    root: LinkElement, carried: Sequence[JointElement], report: Report
+    root: UrdfLink, carried: Sequence[JointElement], report: Report
 ) -> JointElement | None:
     """Return the joint that lets the whole robot move freely, if there is one.
 
