@@ -16,6 +16,7 @@ from armillary.formats.elements import (
     TEXT,
     Elements,
     ElementTable,
+    Kind,
     Row,
     all_numbers,
     choice,
@@ -33,7 +34,7 @@ from armillary.formats.sdf import elements as sdf
 from armillary.formats.srdf import elements as srdf
 from armillary.formats.srdf.names import Names
 from armillary.formats.urdf import elements as urdf
-from armillary.formats.xml import Element, parse, to_text
+from armillary.formats.xml import Element, parse, to_text, unused
 from armillary.model.coupling import Coupling
 
 FORMATS: dict[str, Elements[Any]] = {
@@ -133,6 +134,75 @@ def test_children_have_tables(name: str):
     unread = {"Camera", "Custom", "Volatile"}  # they are reported as not kept
     for table in known.values():
         assert set(table.children) <= known.keys() | unread
+
+
+# Most texts are without fault, for which little is done
+
+TEXTS = (
+    *("", " ", "1", " 1 ", "+1.5", "-2", "1e3", "-0", ".5", "5.", "1e-400", "1e999"),
+    *(
+        "nan",
+        "inf",
+        "1_0",
+        "0x10",
+        "\u0663",
+        "1,5",
+        "a",
+        "true",
+        "Revolute",
+        "quat_xyzw",
+    ),
+    *("1 2", "1 2 3", "1\n2\t3", "1, 2, 3", "1,2,3", "1 2 3 4", "1\u00a02 3", "0 0 x"),
+    *("1" * 300, "0.1 " * 60),
+)
+
+
+def slow(table: ElementTable[Any]) -> ElementTable[Any]:
+    """The table whose kinds tell nothing of plain texts."""
+    rows = [
+        Row(
+            " ".join(row.attributes),
+            Kind(row.kind.read, row.kind.write),
+            row.key,
+            default=row.default,
+            always=row.always,
+            child=row.child,
+        )
+        for row in table.rows
+    ]
+    return ElementTable(table.name, *rows, children=table.children)
+
+
+def filled(table: ElementTable[Any], text: str, way: int) -> Element:
+    """An element with one text in all that its rows read, or in half of it."""
+    names = [(name, row.child) for row in table.rows for name in row.attributes]
+    given = [each for k, each in enumerate(names) if way < 2 or k % 2 == way % 2]
+    leaves = [
+        Element(name, text=text, line=k) for k, (name, c) in enumerate(given) if c
+    ]
+    if way == 1:  # each twice
+        leaves += [Element(leaf.name, text="7") for leaf in leaves]
+    attributes = {name: text for name, is_child in given if not is_child}
+    return Element(table.name, {"other": "", **attributes}, children=tuple(leaves))
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_plain_texts_are_read_as_all_others(name: str):
+    table = TABLES[name]
+    for text in (*TEXTS, *WORDS):
+        for way in range(4):
+            found: list[Any] = []
+            for each in (table, slow(table)):
+                element = filled(table, text, way)
+                context, report = contexts(name)
+                values = each.read(element, context)
+                left = [
+                    leftover
+                    for part in (element, *element.children)
+                    for leftover in unused(part)
+                ]
+                found.append((repr(values), report.diagnostics, left))
+            assert found[0] == found[1], (text, way)
 
 
 # What the docstring says

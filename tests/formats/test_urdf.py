@@ -17,6 +17,7 @@ from armillary.formats.diagnostic import Report, Severity
 from armillary.formats.format import ReadOptions
 from armillary.formats.paths import Roots
 from armillary.formats.urdf import FORMAT
+from armillary.formats.xml import Element
 from armillary.model.joint_dynamics import JointDynamics
 from armillary.model.joints.fixed import Fixed
 from armillary.model.joints.prismatic import Prismatic
@@ -1206,3 +1207,33 @@ def test_files_are_loaded_and_saved_by_their_ending(tmp_path: Path):
     with pytest.raises(FormatError, match=r"some\.xml:4:1: error\[missing-limit\]"):
         (tmp_path / "some.xml").write_text(pair(""))
         registry.read(tmp_path / "some.xml", strict=True)
+
+
+def test_a_file_without_fault_asks_for_no_place_and_makes_each_link_once(monkeypatch):
+    parts = [
+        f'<link name="l{k}"><inertial><origin xyz="0 0 0.1" rpy="0.1 0 0"/>'
+        '<mass value="2"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/>'
+        '</inertial><collision><origin xyz="0 0 0.1"/><geometry><box size="1 1 1"/>'
+        "</geometry></collision></link>"
+        for k in range(20)
+    ]
+    parts += [
+        f'<joint name="j{k}" type="revolute"><parent link="l{k}"/>'
+        f'<child link="l{k + 1}"/><origin xyz="0 0 1"/>{LIMIT}</joint>'
+        for k in range(19)
+    ]
+    asked: list[str] = []
+    for kind, name in ((Element, "place"), (Element, "label")):
+        get = getattr(kind, name).fget
+        counts = property(
+            lambda self, get=get, name=name: (asked.append(name), get(self))[1]
+        )
+        monkeypatch.setattr(kind, name, counts)
+    check = Link._check_inertia
+    monkeypatch.setattr(
+        Link, "_check_inertia", lambda *given: (asked.append("link"), check(*given))[1]
+    )
+    cell, report = read(robot(*parts))
+    assert len(cell.manipulators[0].links) == 20
+    assert not report.diagnostics
+    assert asked == ["link"] * 20

@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from armillary.spatial import euler
 from armillary.spatial import rotation as rot
-from armillary.spatial.vector import EYE, multiply, rows
+from armillary.spatial.vector import EYE, multiply, rows, snap_rows
 from armillary.trace import evaluate, jvp, trace
 
 near = {"rtol": 0, "atol": 4e-15}
@@ -38,6 +38,15 @@ def test_rows_are_those_of_scipy(name: str, sample) -> None:
     for angles in sample(3):
         expected = Rotation.from_euler(letters, angles).as_matrix()
         np.testing.assert_allclose(to_rows(*angles), expected, **near)
+
+
+def test_rows_are_the_product_of_three_turns_to_the_last_bit(sample) -> None:
+    quarters = itertools.product([k * right for k in range(-4, 5)] + [-0.0], repeat=3)
+    for angles in (*sample(3), *quarters):
+        z, y, x = map(float, angles)
+        turns = rot.about_z(z), rot.about_y(y), rot.about_x(x)
+        product = snap_rows(multiply(multiply(turns[0], turns[1]), turns[2]))
+        assert repr(euler.rows_from_moving_zyx(z, y, x)) == repr(product)
 
 
 @order

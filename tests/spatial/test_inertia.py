@@ -14,6 +14,7 @@ from armillary.spatial import rotation as rot
 from armillary.spatial import twist
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import IDENTITY, Pose
+from armillary.spatial.vector import EYE, ZERO
 
 near = {"rtol": 1e-12, "atol": 1e-13}
 rng = np.random.default_rng(11)
@@ -46,6 +47,25 @@ def test_transforming_is_moving_every_point(sample) -> None:
         moved = np.array([X @ point for point in POINTS])
         assert_close(BODY.transformed(X), of_points(MASSES, moved))
     assert BODY.transformed(IDENTITY) == BODY
+
+
+def test_what_is_only_moved_is_as_if_it_were_turned_by_nothing(sample) -> None:
+    unturned = tuple(tuple(row) for row in np.eye(3).tolist())
+    assert unturned is not EYE
+    bodies = [BODY, SpatialInertia.zero(), BODY.point_mass()]
+    # Moments that differ in their last digits across the diagonal, and negative zeros.
+    bodies.append(
+        SpatialInertia(
+            1.0,
+            (0.1, -0.0, 0.2),
+            ((0.3, 0.1, -0.0), (0.1 + 1e-9, 0.4, 0.0), (1e-12, -0.0, 0.5)),
+        )
+    )
+    for position in (*(x[:3] for x in sample(6)), ZERO, (-0.0, 0.5, -0.0)):
+        p = tuple(map(float, position))
+        for body in bodies:
+            moved = body.transformed(Pose(EYE, p))
+            assert repr(moved) == repr(body.transformed(Pose(unturned, p)))
 
 
 def test_transforming_follows_products_and_adjoints(sample) -> None:

@@ -222,7 +222,8 @@ class _Collected:
         self.swapped_limits = swapped_limits
         self.most_kept = budget.most(DIAGNOSTICS)
         self.kept: list[Diagnostic] = []
-        self.counts: Counter[Severity] = Counter()
+        self.counts = [0 for _ in Severity]  # by rank
+        self.most_errors = 10 * self.most_kept
         self.unsupported = Unsupported()
         self.hints_left = budget.most(HINTS)
         self.is_cut = False
@@ -388,13 +389,14 @@ class Report:
 
     def add(self, diagnostic: Diagnostic) -> None:
         """Add a diagnostic as it is."""
-        self._all.counts[diagnostic.severity] += 1
-        if self._all.counts[diagnostic.severity] <= self._all.most_kept:
+        counts, rank = self._all.counts, diagnostic.severity.rank
+        counts[rank] += 1
+        if counts[rank] <= self._all.most_kept:
             self._all.kept.append(diagnostic)
 
     def count(self, severity: Severity) -> int:
         """Return the number of diagnostics of a severity, including those not kept."""
-        return self._all.counts[severity]
+        return self._all.counts[severity.rank]
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
@@ -411,7 +413,7 @@ class Report:
         Raises:
             FormatError: It has all diagnostics, the worst first.
         """
-        if self._all.counts[Severity.ERROR]:
+        if self._all.counts[Severity.ERROR.rank]:
             self._add_unsupported()
             worst_first = sorted(self._all.kept, key=lambda d: d.severity.rank)
             raise FormatError(*worst_first, *self._more())
@@ -421,9 +423,10 @@ class Report:
 
         Readers loop over it, to leave out the rest of such a file.
         """
+        shared, errors = self._all, Severity.ERROR.rank
         for item in items:
-            if self._all.counts[Severity.ERROR] > 10 * self._all.most_kept:
-                self._all.is_cut = True
+            if shared.counts[errors] > shared.most_errors:
+                shared.is_cut = True
                 self.raise_if_errors()
             yield item
 
@@ -435,9 +438,9 @@ class Report:
         """Return the note on diagnostics that were not kept, if there are any."""
         kept, most_kept = self._all.kept, self._all.most_kept
         excess = {
-            severity.value: self._all.counts[severity] - most_kept
+            severity.value: self.count(severity) - most_kept
             for severity in Severity
-            if self._all.counts[severity] > most_kept
+            if self.count(severity) > most_kept
         }
         if not excess:
             return []

@@ -41,12 +41,14 @@ read, `FOREIGN` of `urdf/read.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Final, Generic, TypeVar, cast, final
 
 import msgspec
 
 from armillary.errors import quote, suggestion
 from armillary.formats.diagnostic import Report, Severity
+from armillary.formats.numbers import plain_number, plain_numbers
 from armillary.formats.xml import TEXT_KEY, Element, report_unused, tag
 from armillary.formats.xml.write import Value
 
@@ -89,10 +91,14 @@ class Kind(msgspec.Struct, Generic[C], frozen=True):
         read: Return the value of an attribute of an element, given the default of its
             row; after an error, which it reports, None or the default.
         write: Return the text or the numbers of a value.
+        plain: Return the value of a text without fault, as `read` does, which is asked
+            where that is None. Nearly all texts are such, and nothing else is done for
+            them; without an attribute the value is then the default.
     """
 
     read: Callable[[Element, str, C, Any], Any]
     write: Callable[[Any], Value] = _as_it_is
+    plain: Callable[[str], Any] | None = None
 
 
 def _text(element: Element, key: str, report: Report, default: Any) -> Any:
@@ -134,19 +140,28 @@ def _size(element: Element, key: str, report: Report, default: Any) -> Any:
     return None
 
 
-TEXT: Final = Kind(_text)
+def _plain_name(text: str) -> str | None:
+    return text or None
+
+
+def _plain_size(text: str) -> float | None:
+    value = plain_number(text)
+    return value if value is not None and value >= 0.0 else None
+
+
+TEXT: Final = Kind(_text, plain=str)
 """Any text, also an empty one."""
 
-NAME: Final = Kind(_name)
+NAME: Final = Kind(_name, plain=_plain_name)
 """A text that is not empty."""
 
 FILE: Final = Kind(_file)
 """The name of a file, which is not blank."""
 
-NUMBER: Final = Kind(_number)
+NUMBER: Final = Kind(_number, plain=plain_number)
 """A finite number."""
 
-SIZE: Final = Kind(_size)
+SIZE: Final = Kind(_size, plain=_plain_size)
 """A number that is not negative."""
 
 
@@ -158,7 +173,7 @@ def numbers(count: int | None) -> Kind[Report]:
         numbers = element.numbers(key, count, report, required=is_required)
         return numbers if numbers is not None or is_required else default
 
-    return Kind(read)
+    return Kind(read, plain=partial(plain_numbers, count=count))
 
 
 def one_of(*words: str) -> Kind[Report]:
@@ -184,7 +199,8 @@ def choice(words: Mapping[str, Any]) -> Kind[Report]:
         )
         return first
 
-    return Kind(read, {value: word for word, value in words.items()}.__getitem__)
+    texts = {value: word for word, value in words.items()}
+    return Kind(read, texts.__getitem__, words.get)
 
 
 # Tables
@@ -201,7 +217,7 @@ class Row(Generic[C]):
         default: The value without the attribute.
         always: Whether the default is written too.
         child: Whether the value is the text of a child of that name.
-        single: The name of its one attribute, None for several or a child.
+        single: The name of its one attribute or child, None for several.
     """
 
     __slots__ = ("always", "attributes", "child", "default", "key", "kind", "single")
@@ -228,17 +244,22 @@ class Row(Generic[C]):
         self.default: Final = default
         self.always: Final = always
         self.child: Final = child
-        is_single = len(self.attributes) == 1 and not child
-        self.single: Final = self.attributes[0] if is_single else None
+        self.single: Final = self.attributes[0] if len(self.attributes) == 1 else None
 
     def read(self, element: Element, context: C) -> Any:
         """Return the value; after an error None, the default or the first word."""
         names, read = self.attributes, self.kind.read
-        if self.single is not None:
-            return read(element, self.single, context, self.default)
         if self.child:
             return self._read_child(element, context)
-        values = [read(element, name, context, self.default) for name in names]
+        if self.single is not None:
+            return read(element, self.single, context, self.default)
+        texts, plain = [element.attributes.get(name) for name in names], self.kind.plain
+        values: list[Any] = [None]
+        if plain is not None and None not in texts:
+            element.ask(names)
+            values = [plain(text) for text in cast(list[str], texts)]
+        if None in values:
+            values = [read(element, name, context, self.default) for name in names]
         return None if None in values else tuple(values)
 
     def _read_child(self, element: Element, context: C) -> Any:
@@ -280,7 +301,10 @@ class ElementTable(Generic[C]):
         makes: The class of the model that has the fields of the rows, if there is one.
     """
 
-    __slots__ = ("children", "fields", "has_text", "makes", "name", "rows")
+    __slots__ = (
+        *("_asked", "_leaves", "children", "fields", "has_text", "makes", "name"),
+        "rows",
+    )
 
     def __init__(
         self,
@@ -293,13 +317,34 @@ class ElementTable(Generic[C]):
         self.name: Final = name
         self.rows: Final = rows
         self.fields: Final = tuple(row.key for row in rows)
+        self._asked: Final = tuple(
+            name for row in rows if not row.child for name in row.attributes
+        )
+        self._leaves: Final = tuple(row.key_in_file for row in rows if row.child)
         self.children: Final = children
         self.has_text: Final = has_text
         self.makes: Final = makes
 
     def read(self, element: Element, context: C) -> dict[str, Any]:
         """Return the value of each field, as `Row.read` does."""
-        return {row.key: row.read(element, context) for row in self.rows}
+        element.ask(self._asked)
+        leaves = element.leaves(self._leaves) if self._leaves else {}
+        values: dict[str, Any] = {}
+        for row in self.rows:
+            # What most rows come to, without a call of theirs.
+            value, name, plain = None, row.single, row.kind.plain
+            if name is not None and plain is not None and leaves is not None:
+                text = element.attributes.get(name)
+                if row.child:
+                    leaf = leaves.get(name)
+                    text = None if leaf is None else leaf.read_text()
+                if text is not None:
+                    value = plain(text)
+                elif row.default is not REQUIRED:
+                    values[row.key] = row.default
+                    continue
+            values[row.key] = row.read(element, context) if value is None else value
+        return values
 
     def write(
         self, source: Any = None, /, *children: Element, text: str = "", **fields: Any

@@ -67,27 +67,16 @@ class GeometryReader:
         """
         self._elements = elements
         self._shapes: Final = elements.making(Shape)
+        self._known: Final = (*self._shapes, *others)
         self._mesh_file = mesh_file
         self._report = report
         self._others = others
 
     def read(self, owner: Element, geometry: Element, looks: Looks) -> Shape | None:
         """Return the shape, None after an error."""
-        known = list(self._shapes)
-        shapes = geometry.children_named(*known, *self._others)
-        report = self._report
-        if shapes:
-            report = report.tolerating("the first one counts")
+        shapes = geometry.children_named(*self._known)
         if len(shapes) != 1:
-            other = "" if shapes else geometry.children[0].name
-            geometry.children_named(other)  # so that it is not reported again
-            report.error(
-                geometry.place,
-                "bad-geometry",
-                f"<geometry> of {owner.label} must hold one of {', '.join(known)}; "
-                f"it has {quote(other) if other else f'{len(shapes)} of them'}",
-                hint=report.hint(other, known) if other else "",
-            )
+            self._report_count(owner, geometry, len(shapes))
         if not shapes:
             return None
         element = shapes[0]
@@ -101,6 +90,21 @@ class GeometryReader:
             message = f"{element.label} is not a shape: {error}".removesuffix(".")
             self._report.error(element.place, "bad-shape", message)
             return None
+
+    def _report_count(self, owner: Element, geometry: Element, count: int) -> None:
+        """Report that there is no shape, or that there are several."""
+        known, report = list(self._shapes), self._report
+        other = "" if count else geometry.children[0].name
+        if count:
+            report = report.tolerating("the first one counts")
+        geometry.children_named(other)  # so that it is not reported again
+        report.error(
+            geometry.place,
+            "bad-geometry",
+            f"<geometry> of {owner.label} must hold one of {', '.join(known)}; "
+            f"it has {quote(other) if other else f'{count} of them'}",
+            hint=report.hint(other, known) if other else "",
+        )
 
     def _sized(self, element: Element, looks: Looks) -> Shape | None:
         """Return a shape of the table, whose values are sizes."""

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import NOWHERE, Place, Report
+from armillary.formats.xml import Element
 from armillary.model.link import Link
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import Pose
@@ -41,17 +42,20 @@ def possible_inertia(
 def placed_inertia(
     central: SpatialInertia,
     X_LC: Pose,
-    places: tuple[Place, Place],
-    of: str,
+    link: Element,
     report: Report,
+    *,
+    moments: Element,
+    inertial: Element,
 ) -> SpatialInertia | None:
     """Return the inertia of a link from that about its centre of mass, None without.
 
     X_LC: Pose of the centre, and of the axes of the moments, in the link.
-    places: Of the moments, and of all.
-    of: What messages call the link.
+    link, moments, inertial: The elements that messages are about.
     """
-    possible = possible_inertia(central, places[0], of, report)
+    possible: SpatialInertia | None = central
+    if central.fault() is not None:
+        possible = possible_inertia(central, moments.place, link.label, report)
     if possible is None:
         return None
     # From the axes at the centre of mass to those of the link (Steiner).
@@ -59,8 +63,8 @@ def placed_inertia(
     fault = inertia.fault()
     if fault is None or not fault.is_refused:
         return inertia
-    message = f"the inertia of {of} about its origin is impossible: {fault.message}"
-    report.error(places[1], "bad-inertia", message)
+    message = f"the inertia of {link.label} about its origin is impossible: "
+    report.error(inertial.place, "bad-inertia", f"{message}{fault.message}")
     return None
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from armillary.errors import quote
-from armillary.formats.diagnostic import Place, Report
+from armillary.formats.diagnostic import Report
+from armillary.formats.xml import Element
 from armillary.model.link import Link
 from armillary.model.validate import ModelProblem, problems_of
 
@@ -37,18 +38,22 @@ class FreeNames:
         return free
 
 
-def check_unique(kind: str, named: Iterable[tuple[str, Place]], report: Report) -> None:
+def check_unique(
+    kind: str, named: Iterable[tuple[str, Element]], report: Report
+) -> None:
     """Report an error for each name that is given a second time.
 
     kind: What the names are of, for messages: `"link"`.
+    named: Each name, and the element that gives it.
     """
-    first: dict[str, Place] = {}
-    for name, place in report.bounded(named):
-        taken = first.setdefault(name, place)
-        if name and taken is not place:
-            where = taken if taken.path != place.path else f"line {taken.line}"
+    first: dict[str, Element] = {}
+    for name, element in report.bounded(named):
+        taken = first.setdefault(name, element)
+        if name and taken is not element:
+            other = taken.path != element.path
+            where = taken.place if other else f"line {taken.line}"
             report.error(
-                place,
+                element.place,
                 "repeated-name",
                 f"a {kind} is called {quote(name)} already, at {where}",
                 hint="Rename one.",

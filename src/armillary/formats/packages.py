@@ -43,12 +43,12 @@ def own_folder(home: Path, kind: str = PACKAGE) -> Path | None:
 
     The user's home and the root of the file system do not count.
     """
-    ends = Path.home(), Path(home.anchor)
-    for folder in (home, *home.parents[:_HIGHEST]):
+    ends = str(Path.home()), home.anchor
+    for folder in map(str, (home, *home.parents[:_HIGHEST])):
         if folder in ends:
             return None
-        if (folder / _MARKS[kind]).is_file():
-            return folder
+        if os.path.isfile(os.path.join(folder, _MARKS[kind])):
+            return Path(folder)
     return None
 
 

@@ -94,7 +94,7 @@ class Roots:
     symbolic links are followed, so that no link leads out.
     """
 
-    __slots__ = ("_folders", "_own", "_packages")
+    __slots__ = ("_allowed_from", "_folders", "_packages")
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class Roots:
             for name, folder in (packages or {}).items()
         }
         self._folders = tuple(Path(os.path.realpath(folder)) for folder in folders)
-        self._own: dict[Path, Path | None] = {}
+        self._allowed_from: dict[str, tuple[str, ...]] = {}
 
     @property
     def packages(self) -> Mapping[str, Path]:
@@ -158,14 +158,18 @@ class Roots:
 
     def allowed(self, base: str | os.PathLike[str]) -> tuple[Path, ...]:
         """Return the folders that a file in `base` may refer to."""
-        return self._allowed(Path(os.path.realpath(base)))
+        return tuple(map(Path, self._allowed(os.path.realpath(base))))
 
-    def _allowed(self, home: Path) -> tuple[Path, ...]:
-        if home not in self._own:
-            self._own[home] = own_folder(home)
-        own = self._own[home]
-        further = () if own is None else (own,)
-        return (home, *self._packages.values(), *self._folders, *further)
+    # Paths are texts below: objects of them take most of the time of a reference.
+
+    def _allowed(self, home: str) -> tuple[str, ...]:
+        folders = self._allowed_from.get(home)
+        if folders is None:
+            own = own_folder(Path(home))
+            further = () if own is None else (own,)
+            others = (*self._packages.values(), *self._folders, *further)
+            folders = self._allowed_from[home] = (home, *map(str, others))
+        return folders
 
     def package(
         self, name: str, *, base: str | os.PathLike[str], place: Place
@@ -175,13 +179,15 @@ class Roots:
         base: The folder of the file that refers to it.
         place: The location of the reference.
         """
-        home = Path(os.path.realpath(base))
+        home = os.path.realpath(base)
         try:
             candidates, _ = self._in_package(
                 f"package://{name}", PACKAGE, f"//{name}/.", home
             )
             folders = [
-                Path(os.path.realpath(each)) for each in candidates if each.is_dir()
+                Path(os.path.realpath(each))
+                for each in candidates
+                if os.path.isdir(each)
             ]
             if folders:
                 return folders[0]
@@ -193,19 +199,19 @@ class Roots:
         except FormatError as error:
             return replace(error.diagnostics[0], place=place)
 
-    def _follow(self, reference: str, home: Path, known: dict[str, str]) -> Path:
+    def _follow(self, reference: str, home: str, known: dict[str, str]) -> Path:
         check_plain(reference)
         scheme = _SCHEME.match(reference)
         name = "" if scheme is None else scheme[1].lower()
         tail = "" if scheme is None else reference[scheme.end() :]
-        allowed = [*self._allowed(home)]
+        allowed = self._allowed(home)
         if scheme is None:
             candidates = self._by_path(reference, home)
         elif name in (PACKAGE, MODEL):
             candidates, further = self._in_package(reference, name, tail, home)
             allowed += further
         elif name == "file":
-            candidates = [Path(_local_path(reference, tail))]
+            candidates = [str(Path(_local_path(reference, tail)))]
         elif name in _NETWORK:
             raise refusal(
                 "reference-network",
@@ -220,16 +226,15 @@ class Roots:
             )
         return _first_allowed(reference, candidates, allowed, home, known)
 
-    def _by_path(self, reference: str, home: Path) -> list[Path]:
+    def _by_path(self, reference: str, home: str) -> list[str]:
         """Return the files that a path may mean; an absolute one means itself only."""
-        path = Path(reference)
-        if path.is_absolute():
-            return [path]
-        return [folder / path for folder in (home, *self._folders)]
+        if os.path.isabs(reference):
+            return [str(Path(reference))]
+        return [_joined(folder, reference) for folder in (home, *self._folders)]
 
     def _in_package(
-        self, reference: str, kind: str, tail: str, home: Path
-    ) -> tuple[list[Path], list[Path]]:
+        self, reference: str, kind: str, tail: str, home: str
+    ) -> tuple[list[str], tuple[str, ...]]:
         """Return the candidates for a file of a package or model, and known folders."""
         name, _, rest = tail.lstrip("/").partition("/")
         if not tail.startswith("//") or name in _NO_NAMES or not rest.strip("/"):
@@ -238,22 +243,22 @@ class Roots:
                 f"{quote(reference)} does not name a file of a {kind}",
                 f"Write {kind}://name/path/of/the/file.",
             )
-        packages: list[Path] = []
+        packages: tuple[str, ...] = ()
         if name in self._packages:
-            folders = [self._packages[name]]
+            folders = [str(self._packages[name])]
         else:
-            folders = [folder / name for folder in self._folders]
-            known = (Path(os.path.realpath(f)) for f in folders_of(name, home, kind))
-            packages = [folder for folder in known if folder.is_dir()]
+            folders = [_joined(folder, name) for folder in self._folders]
+            known = map(os.path.realpath, folders_of(name, Path(home), kind))
+            packages = tuple(filter(os.path.isdir, known))
             folders += packages
         if folders:
             # Some tools write a space as %20 here, some write it as it is.
             ways = dict.fromkeys((rest, unquote(rest).replace("\0", "")))
-            candidates = [f / way.lstrip("/") for f in folders for way in ways]
+            candidates = [_joined(f, way.lstrip("/")) for f in folders for way in ways]
             return candidates, packages
         likely = nearest(name, self._packages)
         guess = f"Did you mean {quote(likely)}? If not, give" if likely else "Give"
-        beside = folder_beside(name, home, kind)
+        beside = folder_beside(name, Path(home), kind)
         folder = "..." if beside is None else _shown(beside)
         raise refusal(
             "reference-package",
@@ -264,9 +269,9 @@ class Roots:
 
 def _first_allowed(
     reference: str,
-    candidates: list[Path],
-    allowed: list[Path],
-    home: Path,
+    candidates: list[str],
+    allowed: tuple[str, ...],
+    home: str,
     known: dict[str, str],
 ) -> Path:
     """Return the first candidate that is a plain file inside an allowed root."""
@@ -274,7 +279,7 @@ def _first_allowed(
     outside: list[Path] = []
     barred: list[Path] = []
     for candidate in candidates:
-        exists, real = _real(str(candidate), known)
+        exists, real = _real(candidate, known)
         if not any(_is_inside(real, root) for root in allowed):
             (barred if exists else outside).append(Path(real))
         elif exists and os.path.isfile(real):
@@ -283,7 +288,7 @@ def _first_allowed(
             inside.append(Path(real))
     if inside and not barred:
         raise _missing(reference, inside)
-    folder = _shown(_common(home, barred[0])) if barred else "..."
+    folder = _shown(_common(Path(home), barred[0])) if barred else "..."
     raise refusal(
         "reference-outside",
         f"{quote(reference)} leads to {_shown((barred or outside)[0])}, "
@@ -316,12 +321,20 @@ def _common(home: Path, file: Path) -> Path:
     return file.parent if is_wide else common
 
 
-def _home(base: str | os.PathLike[str], known: dict[str, str]) -> Path:
+def _home(base: str | os.PathLike[str], known: dict[str, str]) -> str:
     """Return the folder of the file that refers, which need not exist."""
     try:
-        return Path(_real_folder(os.fspath(base), known))
+        return _real_folder(os.fspath(base), known)
     except OSError:
-        return Path(os.path.realpath(base))
+        return os.path.realpath(base)
+
+
+def _joined(folder: str | Path, path: str) -> str:
+    """Return a relative path in a folder, without empty parts and dots."""
+    parts = path.split("/")
+    if "" in parts or "." in parts:
+        path = str(Path(path))
+    return os.path.join(folder, path)
 
 
 def _real_folder(folder: str, known: dict[str, str]) -> str:
@@ -337,10 +350,11 @@ def _real_folder(folder: str, known: dict[str, str]) -> str:
     return real
 
 
-def _is_inside(real: str, root: Path) -> bool:
+def _is_inside(real: str, folder: str) -> bool:
     """Return whether a path is a folder, or inside of it; links are not followed."""
-    folder = str(root)
-    return real == folder or real.startswith(os.path.join(folder, ""))
+    return real.startswith(folder) and (
+        len(real) == len(folder) or os.sep in (real[len(folder)], folder[-1])
+    )
 
 
 def _real(path: str, known: dict[str, str]) -> tuple[bool, str]:

@@ -330,21 +330,20 @@ class State(
             StateError: One is attached or fixed.
             UnknownName: A manipulator or the frame does not exist.
         """
-        cell = self.cell
-        tree, index, free = self.tree, cell.index, free_to_move(cell)
-        for name in poses:
-            if name not in free:
+        cell, held = self.cell, self.attachments
+        if held or not all(map(free_to_move(cell).__contains__, poses)):
+            for name in poses:
                 check_movable(cell, name)
-            base = tree.base(index[name])
-            if base.mode == "attached":
-                raise StateError(
-                    f"{quote(name)} is attached to {quote(base.on)}; release it before "
-                    "you move it."
-                )
-        given = map(pose_from, poses.values())
+                if name in held:
+                    raise StateError(
+                        f"{quote(name)} is attached to {quote(held[name])}; release it "
+                        "before you move it."
+                    )
+        given = [X if type(X) is Pose else pose_from(X) for X in poses.values()]
         if relative_to != WORLD:
-            given = map(self._pose(cell.frame(relative_to)).__matmul__, given)
-        placements, matrices = placements_of(poses, [*given])
+            X_WR = self._pose(cell.frame(relative_to))
+            given = [X_WR @ X for X in given]
+        placements, matrices = placements_of(poses, given)
         return self._placed(*placements, matrices=matrices)
 
     def with_velocity(

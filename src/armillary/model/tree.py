@@ -176,8 +176,11 @@ class Tree(msgspec.Struct, frozen=True, eq=False, dict=True):
             matrices: Those of their poses in the links, if they are known.
         """
         stays = are_same_movable = True
+        tree, before = self._moved
+        written = tree.bases
         for k, base in changes.items():
-            (link, _), on, _, mode = self.base(k)
+            known = before.get(k)
+            (link, _), on, _, mode = written[k] if known is None else known[0]
             (to_link, _), to, _, to_mode = base
             is_same_movable = mode == to_mode or "fixed" not in {mode, to_mode}
             stays = stays and link == to_link and on == to and is_same_movable
@@ -195,7 +198,6 @@ class Tree(msgspec.Struct, frozen=True, eq=False, dict=True):
             return made
         # Bases only move: the links and what carries them are the same. Of few that
         # moved since bases were written, these are noted; so there are no chains.
-        tree, before = self._moved
         if matrices is None:
             matrices = [None] * len(changes)
         now = zip(changes, zip(changes.values(), matrices, strict=True), strict=True)

@@ -23,6 +23,7 @@ from armillary.spatial.vector import (
     Vector3,
     multiply,
     negate,
+    sine_cosine,
     snap_rows,
     transpose,
 )
@@ -33,7 +34,17 @@ LOCKED: Final = 1e-14
 
 def rows_from_moving_zyx(z: Number, y: Number, x: Number) -> Rows:
     """Return Rz(z) Ry(y) Rx(x)."""
-    return snap_rows(multiply(multiply(about_z(z), about_y(y)), about_x(x)))
+    (sz, cz), (sy, cy), (sx, cx) = sine_cosine(z), sine_cosine(y), sine_cosine(x)
+    # Rz Ry = (cz cy, -sz, cz sy; sz cy, cz, sz sy; -sy, 0, cy), and that times Rx,
+    # without the products with 0 and 1.
+    a, b = cz * sy, sz * sy
+    return snap_rows(
+        (
+            (cz * cy, a * sx - sz * cx, a * cx + sz * sx),
+            (sz * cy, b * sx + cz * cx, b * cx - cz * sx),
+            (0.0 - sy, cy * sx, cy * cx),
+        )
+    )
 
 
 def rows_from_fixed_xyz(roll: Number, pitch: Number, yaw: Number) -> Rows:

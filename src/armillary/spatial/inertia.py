@@ -14,6 +14,7 @@ from armillary.errors import ModelError, ShapeError
 from armillary.spatial.pose import Pose
 from armillary.spatial.twist import Vector6, halves, scale6
 from armillary.spatial.vector import (
+    EYE,
     ZERO,
     Number,
     Rows,
@@ -48,6 +49,7 @@ INERTIAL: Final = (
     *("I_xx", "I_xy", "I_yy", "I_xz", "I_yz", "I_zz"),
 )
 """The names of `SpatialInertia.parameters`, in their order."""
+_NOTHING: Final = (ZERO, ZERO, ZERO)
 POINT: Final = 1e-20  # what rounding may leave of the moments of a point [kg m^2 / kg]
 
 
@@ -316,6 +318,9 @@ def _of_point(p: Vector3, u: Vector3) -> Rows:
 
 def _turned(m: Rows, inertia: Rows) -> Rows:
     """Return m I m', each of its six numbers once."""
+    if m is EYE:  # of what is only moved
+        (xx, xy, xz), (_, yy, yz), (_, _, zz) = add_rows(inertia, _NOTHING)
+        return _symmetric(xx, yy, zz, xy, xz, yz)
     x, y, z = multiply(m, inertia)
     return _symmetric(
         dot(x, m[0]),

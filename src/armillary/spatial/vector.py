@@ -248,4 +248,6 @@ def snap_rows(m: Rows) -> Rows:
 
 def sine_cosine(angle: Number) -> tuple[Number, Number]:
     """Return sine and cosine of `angle` [rad], exact at right angles of floats."""
+    if type(angle) is float and math.isfinite(angle):
+        return snap(math.sin(angle)), snap(math.cos(angle))
     return snap(sin(angle)), snap(cos(angle))

@@ -137,14 +137,16 @@ def canonical(
         report.note(padded.place, "no-break-space", message)
     made: dict[int, Element] = {}
     for element in reversed(elements):  # children come before their parents
-        name, at = element.name, element.place
+        name = element.name
         made[id(element)] = Element(
             name if id(element) in as_written else known.spelling(name),
             element.attributes,
             children=tuple(made.pop(id(child)) for child in element.children),
             text="" if _is_padding(element) else element.text,
             namespace=element.namespace,
-            place=(at.path, at.line, at.column),
+            path=element.path,
+            line=element.line,
+            column=element.column,
         )
     return made[id(root)]
 

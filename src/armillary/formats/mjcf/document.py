@@ -94,13 +94,14 @@ def with_attributes(
     children: Sequence[Element] | None = None,
 ) -> Element:
     """Return an element with other attributes, and with other children if given."""
-    place = element.place
     return Element(
         element.name,
         attributes,
         children=element.children if children is None else tuple(children),
         text=element.text,
-        place=(place.path, place.line, place.column),
+        path=element.path,
+        line=element.line,
+        column=element.column,
     )
 
 

@@ -273,10 +273,11 @@ def rules_of(cell: Workcell, names: Sequence[str], wanted: Truths) -> Rules:
     pairs = CollisionPairs(cell, base).pairs(Tree.of(cell))
     number = {name: k for k, name in enumerate(names)}
     places = np.array([number.get(name, -1) for name in pairs.links], np.int64)
-    known = places[pairs.indices]
-    known = known[(known >= 0).all(axis=1)]
+    i, j = places[pairs.indices.T]
+    are_known = (i >= 0) & (j >= 0)
+    i, j = i[are_known], j[are_known]
     usual = np.zeros_like(wanted)
-    usual[known.min(axis=1), known.max(axis=1)] = True
+    usual[np.minimum(i, j), np.maximum(i, j)] = True
     rules = [
         Rule(a=names[i], b=names[j], tested=True, reason=RuleReason.ALWAYS)
         for i, j in np.argwhere(wanted & ~usual).tolist()

@@ -136,12 +136,12 @@ def _check_names(
     bodies: Sequence[Body], joints: Sequence[Sequence[BodyJoint]], report: Report
 ) -> None:
     """Report names that are taken: of bodies, joints, geoms and sites."""
-    check_unique("body", [(b.name, b.element.place) for b in bodies[1:]], report)
-    of_all = [(j.name, j.element.place) for each in joints for j in each]
+    check_unique("body", [(b.name, b.element) for b in bodies[1:]], report)
+    of_all = [(j.name, j.element) for each in joints for j in each]
     check_unique("joint", of_all, report)
     for kind in ("geom", "site"):
         elements = [p.element for b in bodies for p in b.of(kind)]
-        named = [(e.attributes.get("name", ""), e.place) for e in elements]
+        named = [(e.attributes.get("name", ""), e) for e in elements]
         check_unique(kind, named, report)
 
 

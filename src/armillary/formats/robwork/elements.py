@@ -114,8 +114,8 @@ def number_text(value: float) -> str:
     return str(int(value)) if is_whole else numbers.number_text(value)
 
 
-_NUMBER: Final = Kind(NUMBER.read, number_text)
-_SIZE: Final = Kind(SIZE.read, number_text)
+_NUMBER: Final = Kind(NUMBER.read, number_text, NUMBER.plain)
+_SIZE: Final = Kind(SIZE.read, number_text, SIZE.plain)
 _SWITCH: Final = choice({"true": True, "false": False})
 
 _NAME: Final = Row("name", NAME)

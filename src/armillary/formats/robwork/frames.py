@@ -216,7 +216,7 @@ class FrameIndex:
         """Collect the frames, and report names that are given twice."""
         self._report = report
         frames = [world, *(frame for section in sections for frame in section.frames)]
-        named = ((frame.full_name, frame.element.place) for frame in frames)
+        named = ((frame.full_name, frame.element) for frame in frames)
         check_unique("frame", named, report)
         self.frames: dict[str, FileFrame] = {}
         for frame in frames:

@@ -270,13 +270,14 @@ class _Expansion:
                             hint="Write the text out.",
                         )
                     text = added.text
-        place = outer.place
         return Element(
             outer.name,
             outer.attributes,
             children=tuple(children),
             text=text,
-            place=(place.path, place.line, place.column),
+            path=outer.path,
+            line=outer.line,
+            column=outer.column,
         )
 
     def _bound(self, limit: Limit, count: int, place: Place) -> None:

@@ -297,7 +297,7 @@ def _index(
 ) -> FrameIndex:
     """Return all frames, each with its parent and the joint that it depends on."""
     devices = sections[1:]
-    named = ((device.name, device.element.place) for device in devices)
+    named = ((device.name, device.element) for device in devices)
     check_unique("device", named, report)
     world = FileFrame(element=root, scope=(), name=WORLD_FRAME)
     index = FrameIndex(world, sections, report)

@@ -19,13 +19,13 @@ from armillary.formats.elements import (
     numbers,
     one_of,
 )
-from armillary.formats.numbers import has_direction, number_text
+from armillary.formats.numbers import has_direction, number_text, plain_number
 from armillary.formats.xml import Element
 from armillary.formats.xml.write import Value
 from armillary.model.shape import Shape
 from armillary.model.shapes import Box, Capsule, Cone, Cylinder, Ellipsoid, Mesh, Sphere
 from armillary.spatial.pose import IDENTITY, Pose
-from armillary.spatial.vector import EYE, without_negative_zeros
+from armillary.spatial.vector import EYE, three, without_negative_zeros
 
 __all__ = [
     "BARE",
@@ -77,7 +77,12 @@ def _bound_text(value: float) -> Value:
     return number_text(value) if math.isfinite(value) else str(value)
 
 
-BOUND: Final = Kind(_bound, _bound_text)
+def _plain_bound(text: str) -> float | None:
+    value = plain_number(text)
+    return value if value is not None and abs(value) < UNLIMITED else None
+
+
+BOUND: Final = Kind(_bound, _bound_text, _plain_bound)
 _THREE: Final = numbers(3)
 
 
@@ -283,13 +288,13 @@ def read_pose(parent: Element, report: Report) -> FilePose:
         )
     if not text:
         return FilePose(IDENTITY, relative_to)
-    values = element.of_text().numbers("#text", 7 if has_quaternion else 6, report)
+    values = element.text_numbers(7 if has_quaternion else 6, report, commas=True)
     if values is None:
         return FilePose(IDENTITY, relative_to)
-    xyz, turn = values[:3], values[3:]
+    xyz, turn = three(values[:3]), values[3:]
     if not has_quaternion:
         if not any(turn):
-            return FilePose(Pose.translation(*xyz), relative_to)
+            return FilePose(Pose(EYE, xyz), relative_to)
         roll, pitch, yaw = map(math.radians, turn) if degrees else turn
         return FilePose(Pose.from_rpy(roll, pitch, yaw, position=xyz), relative_to)
     if not has_direction(

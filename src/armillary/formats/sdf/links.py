@@ -233,15 +233,16 @@ class LinkReader:
                 place=inertial.place,
                 meshes=self._meshes,
             )
-        place = inertial.place if moments is None else moments.place
         values = ELEMENTS["inertia"].read(moments or Element("inertia"), report)
         if report.faults > faults or fields["mass"] is None:
             return None
         xx, yy, zz, xy, xz, yz = values.values()
         rows = (xx, xy, xz), (xy, yy, yz), (xz, yz, zz)
-        central = SpatialInertia.from_centre(fields["mass"], ZERO, rows)
-        places = place, inertial.place
-        return placed_inertia(central, X_LC, places, link.label, report)
+        central = SpatialInertia(fields["mass"], ZERO, rows)
+        about = moments or inertial
+        return placed_inertia(
+            central, X_LC, link, report, moments=about, inertial=inertial
+        )
 
     # Shapes
 

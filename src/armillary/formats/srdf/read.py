@@ -139,12 +139,14 @@ def _find(robot: Element, cell: Workcell, report: Report) -> int | None:
 def _read_groups(robot: Element, names: Names) -> list[Group]:
     """Return the groups, without links, joints and groups that do not exist."""
     declared = [
-        (group, element.place)
+        (group, element)
         for element in robot.children_named("group")
         if (group := _read_group(element, names)) is not None
     ]
-    check_unique("group", ((group.name, at) for group, at in declared), names.report)
-    places = {group.name: place for group, place in reversed(declared)}
+    check_unique(
+        "group", ((group.name, element) for group, element in declared), names.report
+    )
+    places = {group.name: each.place for group, each in reversed(declared)}
     groups = {group.name: group for group, _ in reversed(declared)}
     known = [
         _without_unknown(groups[name], places, names)

@@ -120,8 +120,8 @@ def read_pose(parent: Element, report: Report) -> Pose:
     xyz, rpy, xyzw = ELEMENTS.read(origin, report).values()
     if xyzw is None:
         if rpy is None or rpy == ZERO:
-            return Pose.translation(*xyz)
-        return Pose.from_rpy(*rpy, position=xyz)
+            return Pose(EYE, xyz)
+        return Pose(rows_from_fixed_xyz(*rpy), xyz)
     if rpy is not None:
         report.error(
             origin.place,

@@ -12,7 +12,12 @@ from msgspec.structs import replace
 from armillary.errors import ModelError, quote
 from armillary.formats.diagnostic import Place, Report, Severity
 from armillary.formats.limit_range import in_order
-from armillary.formats.numbers import has_direction, is_unit, number_text
+from armillary.formats.numbers import (
+    has_direction,
+    is_unit,
+    number_text,
+    plain_number,
+)
 from armillary.formats.type_names import known_type
 from armillary.formats.urdf.elements import ELEMENTS, read_pose
 from armillary.formats.xml import Element, tag
@@ -278,6 +283,9 @@ def _end(element: Element, name: str, infinite: float, report: Report) -> float:
     text = element.attribute(name)
     if text is None:
         return 0.0
+    value = plain_number(text)
+    if value is not None:
+        return value
     if text.strip().lower().lstrip("+-") in INFINITIES:
         sign = -1.0 if text.strip().startswith("-") else 1.0
         if sign == math.copysign(1.0, infinite):

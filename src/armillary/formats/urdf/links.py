@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 from armillary.errors import quote
-from armillary.formats.diagnostic import Report, Severity
+from armillary.formats.diagnostic import Place, Report, Severity
 from armillary.formats.geometry import (
     GeometryReader,
     MeshFinder,
@@ -25,20 +25,57 @@ from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import ZERO
 
-__all__ = ["LinkWriter", "ShapeReader", "read_link"]
+__all__ = ["LinkWriter", "ShapeReader", "UrdfLink", "read_links"]
 
 
-def read_link(element: Element, shapes: ShapeReader, report: Report) -> Link:
-    """Return what a `<link>` says; after an error in its name, the name is empty."""
-    name = element.required_attribute("name", report)
-    if name == "":
-        report.error(element.place, "empty-name", "a <link> has an empty name")
-    return Link(
-        name=name or "",
-        inertia=_inertia(element, report.tolerating("its inertia is left out")),
-        visuals=shapes.read_all(element, "visual"),
-        collisions=shapes.read_all(element, "collision"),
-    )
+class UrdfLink(NamedTuple):
+    """A link as the file gives it; its name is empty after an error in that.
+
+    Attributes:
+        name: Of the link.
+        inertia: About its origin; None without one and after an error in it.
+        visuals: What is drawn.
+        collisions: What may touch.
+        element: What the file has of it.
+    """
+
+    name: str
+    inertia: SpatialInertia | None
+    visuals: tuple[Shape, ...]
+    collisions: tuple[Shape, ...]
+    element: Element
+
+    @property
+    def place(self) -> Place:
+        """Return the location of the link."""
+        return self.element.place
+
+    @property
+    def link(self) -> Link:
+        """Return the link, as yet on none."""
+        return Link(
+            name=self.name,
+            inertia=self.inertia,
+            visuals=self.visuals,
+            collisions=self.collisions,
+        )
+
+
+def read_links(
+    elements: Sequence[Element], shapes: ShapeReader, report: Report
+) -> list[UrdfLink]:
+    """Return what `<link>`s say."""
+    links: list[UrdfLink] = []
+    tolerant = report.tolerating("its inertia is left out")
+    for element in report.bounded(elements):
+        name = element.required_attribute("name", report)
+        if name == "":
+            report.error(element.place, "empty-name", "a <link> has an empty name")
+        inertia = _inertia(element, tolerant)
+        visuals = shapes.read_all(element, "visual")
+        collisions = shapes.read_all(element, "collision")
+        links.append(UrdfLink(name or "", inertia, visuals, collisions, element))
+    return links
 
 
 def _inertia(link: Element, report: Report) -> SpatialInertia | None:
@@ -60,9 +97,10 @@ def _inertia(link: Element, report: Report) -> SpatialInertia | None:
         return None
     xx, xy, xz, yy, yz, zz = values["moments"]
     rows = (xx, xy, xz), (xy, yy, yz), (xz, yz, zz)
-    central = SpatialInertia.from_centre(values["mass"], ZERO, rows)
-    places = moments.place, inertial.place
-    return placed_inertia(central, X_LC, places, link.label, report)
+    central = SpatialInertia(values["mass"], ZERO, rows)
+    return placed_inertia(
+        central, X_LC, link, report, moments=moments, inertial=inertial
+    )
 
 
 class ShapeReader:
@@ -88,7 +126,7 @@ class ShapeReader:
     def read_all(self, link: Element, name: str) -> tuple[Shape, ...]:
         """Return the shapes of a link's children of one name."""
         shapes = [self._read(element) for element in link.children_named(name)]
-        return tuple(shape for shape in shapes if shape is not None)
+        return tuple([shape for shape in shapes if shape is not None])
 
     def _read(self, element: Element) -> Shape | None:
         """Return the shape of a visual or collision, None after an error in it."""

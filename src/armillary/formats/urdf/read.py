@@ -18,7 +18,7 @@ from armillary.formats.urdf.joints import (
     read_joint,
     with_motors,
 )
-from armillary.formats.urdf.links import ShapeReader, read_link
+from armillary.formats.urdf.links import ShapeReader, read_links
 from armillary.formats.urdf.tree import cell_of, check_names, root_of
 from armillary.formats.xml import (
     Element,
@@ -82,19 +82,16 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     shapes = ShapeReader(robot, path, options.roots, report)
     name = _name(robot, path, report)
     elements = robot.children_named("link")
-    links = [read_link(each, shapes, report) for each in report.bounded(elements)]
-    places = [
-        (link.name, each.place) for link, each in zip(links, elements, strict=True)
-    ]
+    links = read_links(elements, shapes, report)
     elements = robot.children_named("joint")
     joints = [read_joint(each, report) for each in report.bounded(elements)]
     joints = with_motors(robot, joints, report)
     asides = ("link", "material", "dynamics", "transmission", "actuator")
     report_unused(robot, report, foreign=FOREIGN, asides=asides)
-    are_named = check_names(places, joints, report)
+    are_named = check_names(links, joints, report)
     unlimited, free = check_mimics(joints, report, several=SEVERAL)
     # With wrong names, links would seem to be loose that are not.
-    root = root_of(places, joints, report) if are_named else None
+    root = root_of(links, joints, report) if are_named else None
     report.raise_if_errors()
     assert root is not None, "without a root there is an error"
     joints = [_without_range(j) if j.name in unlimited else j for j in joints]

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-import msgspec
-
 from armillary.errors import quote
-from armillary.formats.diagnostic import Place, Report, Severity
+from armillary.formats.diagnostic import Report, Severity
 from armillary.formats.names import FreeNames, check_unique, depth_first, shown_cycle
 from armillary.formats.several_joints import (
     BALL,
@@ -18,6 +16,7 @@ from armillary.formats.several_joints import (
     placed,
 )
 from armillary.formats.urdf.joints import FREE, SEVERAL, JointElement
+from armillary.formats.urdf.links import UrdfLink
 from armillary.model.axis import Axis, X, Y, Z
 from armillary.model.joint import Joint
 from armillary.model.joints.fixed import Fixed
@@ -37,18 +36,16 @@ MOST_SHOWN: Final = 10
 
 
 def check_names(
-    links: Sequence[tuple[str, Place]], joints: Sequence[JointElement], report: Report
+    links: Sequence[UrdfLink], joints: Sequence[JointElement], report: Report
 ) -> bool:
     """Report names that are taken, and links that joints name but that do not exist.
-
-    links: The name and the location of each.
 
     Returns whether every link and both ends of every joint have a right name.
     """
     before = report.count(Severity.ERROR)
-    check_unique("link", links, report)
-    check_unique("joint", ((joint.name, joint.place) for joint in joints), report)
-    known = {name for name, _ in links}
+    check_unique("link", ((k.name, k.element) for k in links), report)
+    check_unique("joint", ((k.name, k.element) for k in joints), report)
+    known = {link.name for link in links}
     for joint in report.bounded(joints):
         for end, name in (("parent", joint.parent), ("child", joint.child)):
             if name and name not in known:
@@ -64,11 +61,9 @@ def check_names(
 
 
 def root_of(
-    links: Sequence[tuple[str, Place]], joints: Sequence[JointElement], report: Report
+    links: Sequence[UrdfLink], joints: Sequence[JointElement], report: Report
 ) -> str | None:
     """Return the name of the one link without a parent, below which all others are.
-
-    links: The name and the location of each.
 
     Report links with two parents, several roots, and cycles; then it is None.
     """
@@ -85,8 +80,8 @@ def root_of(
                 f"joint {quote(first.name)} of line {first.place.line} carries already",
                 hint="A link has one parent; URDF has no closed loops.",
             )
-    roots = [(name, place) for name, place in links if name not in carrier]
-    parents = {name: carrier[name].parent for name, _ in links if name in carrier}
+    roots = [link for link in links if link.name not in carrier]
+    parents = {k.name: carrier[k.name].parent for k in links if k.name in carrier}
     for cycle in cycles(parents):
         is_tree = False
         first, *rest = cycle
@@ -97,16 +92,16 @@ def root_of(
             f"{shown_cycle([first, *reversed(rest)])}",
         )
     if len(roots) > 1:
-        names = ", ".join(quote(name) for name, _ in roots[:MOST_SHOWN])
+        names = ", ".join(quote(root.name) for root in roots[:MOST_SHOWN])
         more = f" and {len(roots) - MOST_SHOWN} more" if len(roots) > MOST_SHOWN else ""
         report.error(
-            roots[1][1],
+            roots[1].place,
             "two-roots",
             f"{len(roots)} links have no parent, but a robot has one root: "
             f"{names}{more}",
             hint="Connect them by joints, such as fixed ones.",
         )
-    return roots[0][0] if is_tree and len(roots) == 1 else None
+    return roots[0].name if is_tree and len(roots) == 1 else None
 
 
 # The links and joints of a faultless URDF to a cell
@@ -126,7 +121,7 @@ AXES: Final[tuple[Axis, Axis, Axis]] = (X, Y, Z)
 def cell_of(
     name: str,
     root: str,
-    links: Sequence[Link],
+    links: Sequence[UrdfLink],
     joints: Sequence[JointElement],
     report: Report,
 ) -> Workcell:
@@ -144,44 +139,48 @@ def cell_of(
             mounts = (Mount(manipulator=name, pose=free.origin),)
     link_names = FreeNames(set(by_name))
     joint_names = FreeNames({joint.name for joint in joints})
-    ordered = [by_name[root]]
+    ordered = [by_name[root].link]
     children = {link: [each.child for each in on] for link, on in carried.items()}
     for child in depth_first(root, children)[1:]:
         joint, body = carrier[child], by_name[child]
         if joint.type in SEVERAL:
-            ordered.extend(_split(joint, body, link_names, joint_names, report))
+            split = _split(joint, body.link, link_names, joint_names, report)
+            ordered.extend(split)
         else:
             ordered.append(_carried(body, joint))
     manipulator = Manipulator(name=name, links=tuple(ordered))
     return Workcell(name=name, manipulators=(manipulator,), mounts=mounts)
 
 
-def _carried(body: Link, joint: JointElement) -> Link:
+def _carried(body: UrdfLink, joint: JointElement) -> Link:
     """Return a link behind a joint with at most one coordinate."""
     moves: Joint = Fixed(precursor=joint.origin)
     if joint.type != "fixed":
         kind = Prismatic if joint.type == "prismatic" else Revolute
         moves = kind(axis=joint.axis, precursor=joint.origin)
-    return msgspec.structs.replace(
-        body,
+    return Link(
+        name=body.name,
         parent=joint.parent,
         joint=moves,
         joint_name=joint.name,
         limits=joint.limits,
         dynamics=joint.dynamics,
         coupling=joint.mimic,
+        inertia=body.inertia,
+        visuals=body.visuals,
+        collisions=body.collisions,
     )
 
 
 def _free_base(
-    root: Link, carried: Sequence[JointElement], report: Report
+    root: UrdfLink, carried: Sequence[JointElement], report: Report
 ) -> JointElement | None:
     """Return the joint that lets the whole robot move freely, if there is one.
 
     root: The link without a parent.
     carried: The joints on it.
     """
-    is_bare = root == Link(name=root.name)
+    is_bare = root.inertia is None and not (root.visuals or root.collisions)
     if not is_bare or len(carried) != 1 or carried[0].type not in FREE:
         return None
     joint = carried[0]

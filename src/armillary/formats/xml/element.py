@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, Literal, final, overload
+from typing import Final, Literal, overload
 
 import msgspec
 
@@ -17,7 +17,14 @@ from armillary.formats.numbers import (
     read_numbers,
 )
 
-__all__ = ["TEXT_KEY", "Element", "Leftover", "report_unused", "unused"]
+__all__ = [
+    "NO_ATTRIBUTES",
+    "TEXT_KEY",
+    "Element",
+    "Leftover",
+    "report_unused",
+    "unused",
+]
 
 TEXT_KEY: Final = "#text"
 """What stands for the text of an element where one of its attributes is asked for."""
@@ -25,55 +32,37 @@ TEXT_KEY: Final = "#text"
 MOST_EXPLAINED: Final = 200
 _DOUBTFUL: Final = (Severity.ERROR, Severity.WARNING)
 
-_NO_ATTRIBUTES: Final[Mapping[str, str]] = MappingProxyType({})
+NO_ATTRIBUTES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-@final
-class Element:
+class Element(msgspec.Struct, eq=False):
     """One XML element, which remembers what a reader asked for.
 
     The methods that take a name note that the reader knows it, so that `unused` can
-    return what no reader has asked for; attributes do not. Nothing else ever changes.
+    return what no reader has asked for; attributes do not. Once a document is parsed,
+    nothing else changes.
 
-    name: As written, prefix included; the local name where namespaces are resolved.
-    namespace: The namespace's URI where namespaces are resolved.
-    attributes: All attributes, as written.
-    children: The child elements in document order.
-    text: All character data directly inside, joined; empty if there is only white
-        space around children.
+    Attributes:
+        name: As written, prefix included; the local name where namespaces are resolved.
+        attributes: All attributes, as written.
+        children: The child elements in document order.
+        text: All character data directly inside, joined; empty if there is only white
+            space around children.
+        namespace: The namespace's URI where namespaces are resolved.
+        path, line, column: The location of its tag, as in `Place`.
     """
 
-    __slots__ = (
-        "_asked_attributes",
-        "_asked_children",
-        "_asked_text",
-        "_location",
-        "attributes",
-        "children",
-        "name",
-        "namespace",
-        "text",
-    )
-
-    def __init__(
-        self,
-        name: str,
-        attributes: Mapping[str, str] = _NO_ATTRIBUTES,
-        *,
-        children: tuple[Element, ...] = (),
-        text: str = "",
-        namespace: str = "",
-        place: tuple[str, int, int] = ("", 0, 0),
-    ) -> None:
-        self.name: Final = name
-        self.namespace: Final = namespace
-        self.attributes: Final = attributes or _NO_ATTRIBUTES
-        self.children: Final = children
-        self.text: Final = text
-        self._location = place
-        self._asked_attributes: tuple[str, ...] = ()
-        self._asked_children: tuple[str, ...] = ()
-        self._asked_text = False
+    name: str
+    attributes: Mapping[str, str] = NO_ATTRIBUTES
+    children: tuple[Element, ...] = ()
+    text: str = ""
+    namespace: str = ""
+    path: str = ""
+    line: int = 0
+    column: int = 0
+    _asked_attributes: tuple[str, ...] = ()
+    _asked_children: tuple[str, ...] = ()
+    _asked_text: bool = False
 
     def __repr__(self) -> str:
         return f"<Element {self.label} at {self.place}>"
@@ -81,7 +70,7 @@ class Element:
     @property
     def place(self) -> Place:
         """Return the location of the element's tag."""
-        return Place(*self._location)
+        return Place(self.path, self.line, self.column)
 
     @property
     def label(self) -> str:
@@ -100,7 +89,9 @@ class Element:
 
         So what reads attributes reads it too.
         """
-        return Element(self.name, {TEXT_KEY: self.read_text()}, place=self._location)
+        attributes = {TEXT_KEY: self.read_text()}
+        path, line, column = self.path, self.line, self.column
+        return Element(self.name, attributes, path=path, line=line, column=column)
 
     def walk(self) -> Iterator[Element]:
         """Return this element and all below it, each before its children."""
@@ -115,6 +106,25 @@ class Element:
         if name not in self._asked_attributes:
             self._asked_attributes += (name,)
         return self.attributes.get(name)
+
+    def ask(self, names: tuple[str, ...]) -> None:
+        """Note that the reader knows attributes of these names."""
+        asked = self._asked_attributes
+        if asked:
+            names = (*asked, *(name for name in names if name not in asked))
+        self._asked_attributes = names
+
+    def leaves(self, names: tuple[str, ...]) -> dict[str, Element] | None:
+        """Return the children by name, None where a name comes twice.
+
+        names: What the reader knows of them.
+        """
+        asked = self._asked_children
+        if asked:
+            names = (*asked, *(name for name in names if name not in asked))
+        self._asked_children = names
+        found = {child.name: child for child in self.children}
+        return found if len(found) == len(self.children) else None
 
     def required_attribute(self, name: str, report: Report) -> str | None:
         """Return an attribute's value; without it report an error and return None."""
@@ -232,11 +242,24 @@ class Element:
         return self.text.strip(WHITE_SPACE)
 
     def text_numbers(
-        self, count: int | None, report: Report
+        self, count: int | None, report: Report, *, commas: bool = False
     ) -> tuple[float, ...] | None:
-        """Return the finite numbers of the element's text, as `numbers` does."""
-        text, what = self.read_text(), self.what(TEXT_KEY)
-        return read_numbers(text, count, what=what, place=self.place, report=report)
+        """Return the finite numbers of the element's text, as `numbers` does.
+
+        commas: Whether commas between all numbers are tolerated.
+        """
+        text = self.read_text()
+        plain = plain_numbers(text, count)
+        if plain is not None:
+            return plain
+        return read_numbers(
+            text,
+            count,
+            what=self.what(TEXT_KEY),
+            place=self.place,
+            report=report,
+            commas=commas,
+        )
 
     def children_named(self, *names: str) -> tuple[Element, ...]:
         """Return the children of one name or of several, in document order."""
@@ -308,15 +331,15 @@ class Element:
         asked = self._asked_attributes or self._asked_children or self._asked_text
         return bool(asked)
 
-    @property
     def is_used_up(self) -> bool:
         """Return whether readers have asked for all that is there, seen quickly."""
-        attributes, children = self._asked_attributes, self._asked_children
+        asked = self._asked_attributes
         for name in self.attributes:
-            if name not in attributes:
+            if name not in asked:
                 return False
+        asked = self._asked_children
         for child in self.children:
-            if child.name not in children:
+            if child.name not in asked:
                 return False
         return self._asked_text or not self.text
 
@@ -375,7 +398,7 @@ def report_unused(
         element, unlike = pending.pop()
         if element.name in asides:
             unlike = Severity.NOTE
-        for leftover in () if element.is_used_up else unused(element):
+        for leftover in () if element.is_used_up() else unused(element):
             if foreign is not None and _is_foreign(leftover, foreign.get(element.name)):
                 what = f"attribute {quote(leftover.name)} of <{element.name}>"
                 if leftover.kind == "element":

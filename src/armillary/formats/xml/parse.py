@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import codecs
 import re
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 from xml.parsers import expat
-
-import msgspec
 
 from armillary.errors import FormatError, quote
 from armillary.file_start import BYTE_ORDER_MARKS
@@ -20,7 +18,7 @@ from armillary.formats.xml.declaration import (
     UTF_16_STARTS,
     VERSIONS,
 )
-from armillary.formats.xml.element import Element
+from armillary.formats.xml.element import NO_ATTRIBUTES, Element
 from armillary.limits import (
     MIB,
     XML_ATTRIBUTES,
@@ -107,22 +105,6 @@ def parse(
     return root
 
 
-class _Open(msgspec.Struct):
-    """An element whose end has not been seen."""
-
-    name: str
-    namespace: str
-    attributes: dict[str, str]
-    line: int
-    column: int
-    children: list[Element]
-    texts: list[str]
-
-    @property
-    def label(self) -> str:
-        return f"<{quote(self.name)[1:-1]}> of line {self.line}"
-
-
 class _Parse:
     """One parse: expat calls `start`, `end`, `characters`; the open elements wait."""
 
@@ -149,9 +131,12 @@ class _Parse:
         self.has_long_values = len(data) > self.longest_value
         self.report = report
         self.wrapped_at = 0
+        # Whether expat counts more characters in the first line than there are.
+        self.is_shifted = data.startswith(BYTE_ORDER_MARKS)
         self.root: Element | None = None
         self.count = 0
-        self.open: list[_Open] = []
+        self.open: list[Element] = []
+        self.texts: dict[int, list[str]] = {}
         self.instructions: list[tuple[Place, str]] = []
         self.expat = expat.ParserCreate(
             namespace_separator=_SEPARATOR if namespaces else None
@@ -181,6 +166,7 @@ class _Parse:
             start = declaration.end()
         before = data[:start].decode("utf-8", errors="replace").lstrip("\ufeff")
         self.wrapped_at = len(before) + 1
+        self.is_shifted = True
         self.data = data[:start] + _HEAD + data[start:] + _TAIL
 
     def run(self) -> Element:
@@ -245,21 +231,38 @@ class _Parse:
         """Open an element, if that keeps within the limits."""
         self.count += 1
         around = self.open
+        if (
+            self.count > self.most_elements
+            or len(around) >= self.most_deep
+            or len(attributes) > self.most_attributes
+            or self.has_long_values
+        ):
+            self.check_limits(attributes)
+        expat = self.expat
+        line, column = expat.CurrentLineNumber, expat.CurrentColumnNumber + 1
+        if line == 1 and self.is_shifted:
+            line, column = self.location()
+        given = attributes or NO_ATTRIBUTES
+        element = Element(name, given, (), "", namespace, self.path, line, column)
+        if around:
+            outer: Any = around[-1]
+            if outer.children:
+                outer.children.append(element)
+            else:
+                outer.children = [element]  # a tuple when it ends
+        around.append(element)
+
+    def check_limits(self, attributes: dict[str, str]) -> None:
+        """Refuse an element beyond the limits."""
         if self.count > self.most_elements:
             self.exceed(self.elements)
-        if len(around) >= self.most_deep:
+        if len(self.open) >= self.most_deep:
             self.exceed(self.depth)
         if len(attributes) > self.most_attributes:
             self.exceed(XML_ATTRIBUTES, len(attributes))
-        if self.has_long_values:
-            for value in attributes.values():
-                if len(value) > self.longest_value:
-                    self.exceed(XML_VALUE, len(value))
-        expat = self.expat
-        line, column = expat.CurrentLineNumber, expat.CurrentColumnNumber + 1
-        if line == 1:
-            line, column = self.location()
-        around.append(_Open(name, namespace, attributes, line, column, [], []))
+        for value in attributes.values():
+            if len(value) > self.longest_value:
+                self.exceed(XML_VALUE, len(value))
 
     def start_resolved(self, name: str, attributes: dict[str, str]) -> None:
         """Open an element whose names come as `uri, separator, local name`."""
@@ -273,28 +276,21 @@ class _Parse:
 
     def characters(self, text: str) -> None:
         """Add character data to the innermost open element."""
-        self.open[-1].texts.append(text)
+        self.texts.setdefault(len(self.open), []).append(text)
 
     def end(self, _name: str) -> None:
-        """Close the innermost element and hand it to the one around it."""
-        around = self.open
+        """Close the innermost element."""
+        around, texts = self.open, self.texts
+        if texts and len(around) in texts:
+            text = "".join(texts.pop(len(around)))
+            closed = around[-1]
+            if not closed.children or text.strip(WHITE_SPACE):
+                closed.text = text
         closed = around.pop()
-        texts, children = closed.texts, closed.children
-        text = "".join(texts) if texts else ""
-        if text and children and not text.strip(WHITE_SPACE):
-            text = ""
-        element = Element(
-            closed.name,
-            closed.attributes,
-            children=tuple(children) if children else (),
-            text=text,
-            namespace=closed.namespace,
-            place=(self.path, closed.line, closed.column),
-        )
-        if around:
-            around[-1].children.append(element)
-        else:
-            self.root = element
+        if closed.children:
+            closed.children = tuple(closed.children)
+        if not around:
+            self.root = closed
 
     def declaration(self, version: str, encoding: str | None, _standalone: int) -> None:
         """Refuse versions, and encodings in which expat or Python would guess."""
@@ -354,11 +350,11 @@ class _Parse:
         """Return what is wrong with the document, and how to fix it if known."""
         words = expat.ErrorString(code) or "not well-formed"
         if words in _AT_THE_END and self.open:
-            return f"the document ends inside {self.open[-1].label}", ""
+            return f"the document ends inside {_opened(self.open[-1])}", ""
         if words == _errors.XML_ERROR_NO_ELEMENTS:
             return "the document has no element", ""
         if words == _errors.XML_ERROR_TAG_MISMATCH:
-            return f"mismatched tag; {self.open[-1].label} is still open", ""
+            return f"mismatched tag; {_opened(self.open[-1])} is still open", ""
         if words == _errors.XML_ERROR_INVALID_TOKEN:
             return f"{words}{self.odd_byte()}", ""
         return words, _FIXES.get(words, "")
@@ -372,6 +368,11 @@ class _Parse:
         if byte and byte < b"\x20":
             return f": the byte 0x{byte.hex()} is not allowed"
         return ""
+
+
+def _opened(element: Element) -> str:
+    """Return an element whose end has not been seen as messages show it."""
+    return f"<{quote(element.name)[1:-1]}> of line {element.line}"
 
 
 _errors: Final = expat.errors
