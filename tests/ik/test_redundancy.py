@@ -528,3 +528,38 @@ def test_an_answer_far_from_near_costs_few_calls() -> None:
         sys.setprofile(None)
     assert answer.success
     assert count < 200  # 1130 before
+
+
+@pytest.mark.parametrize("far", [3.0, 1e6])
+def test_targets_farther_than_the_arm_is_long_are_out_of_reach(far: float) -> None:
+    """Where the formula leaves a doubt, as of a wrist that is free, length decides."""
+    axes = np.array([Z, Y, Z, -Y, Z, Y, Z])
+    z = [0.36, 0.36, 0.36, 0.78, 1.18, 1.18, 1.18]
+    points = np.column_stack([np.zeros((7, 2)), z])
+    cell = arm_of_axes("RRRRRRR", axes, points, tool=Pose.translation(0.0, 0.0, 0.1))
+    ik = cell.ik("tool")
+    q = np.random.default_rng(3).uniform(-1.0, 1.0, (20, 7))
+    targets = np.array(cell.fk("tool")(q))
+    targets[:, :3, 3] += far * np.array([0.6, 0.64, 0.48])
+    answer = ik(targets, redundancy={"l0": 0.3})
+    assert answer.summary() == {"OUT_OF_REACH": 20}
+    every = ik.all(targets, redundancy={"l0": 0.3})
+    assert (every.reason == Reason.OUT_OF_REACH).all()
+    assert every.complete.all()
+    one = ik.all(targets[0], redundancy={"l0": 0.3})
+    assert (one.reason == every.reason[0]).all()
+
+
+def test_a_stretched_arm_reaches_what_the_tolerance_allows() -> None:
+    """Beyond the bound of lengths by less than the tolerance is not out of reach."""
+    axes, points = np.array([Z, Y, Z, -Y, Z, Y, Z]), np.zeros((7, 3))
+    points[3:, 2], points[4:, 2] = 0.4, 0.8
+    cell = arm_of_axes("RRRRRRR", axes, points)
+    target = np.array(cell.fk("tool")(np.zeros(7)))
+    target[2, 3] += 5e-4
+    ik = cell.ik("tool")
+    answer = ik(target, redundancy={"l0": 0.3}, tolerance=(1e-3, 1e-3))
+    assert answer.reason != Reason.OUT_OF_REACH
+    target[2, 3] += 1e-3
+    answer = ik(target, redundancy={"l0": 0.3}, tolerance=(1e-3, 1e-3))
+    assert answer.reason == Reason.OUT_OF_REACH
