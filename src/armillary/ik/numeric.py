@@ -317,7 +317,7 @@ class NumericSearch:
         """Return whether what a search ended with is next to a target, (count,)."""
         most = NEAR_MISS * np.array([self.problem.size, 1.0])
         goals = errors[:, : 2 * len(self.problem.goals)].reshape(len(errors), -1, 2)
-        return (goals <= most * most).all(axis=(1, 2))
+        return np.asarray((goals <= most * most).all(axis=(1, 2)))
 
     def follow(
         self, query: IKQuery, start: Array, options: SearchOptions = FOLLOWING
