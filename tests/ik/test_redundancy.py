@@ -411,6 +411,29 @@ def test_a_joint_is_given_that_leaves_none_that_slides(
     assert (free and free._form.joints[0]) == chosen
 
 
+def test_values_without_an_answer_are_ordered_by_what_is_beyond_limits() -> None:
+    """So a search among them is led to the few that have one."""
+    limit = np.array([2.9, 1.7, 2.9, 2.9, 1e-3, 3.0, 2.9])
+    cell = franka(limit=limit)
+    ik = cell.ik("tool")
+    rng = np.random.default_rng(0)
+    q, near = rng.uniform(-limit, limit, (2, 50, 7))
+    values = np.linspace(-2.9, 2.9, 201)[None, :, None] + np.zeros((50, 1, 1))
+    targets = cell.fk("tool")(q)
+    query = query_of(ik._problem, targets, near=near)
+    rows = ik.closed_given("l6").rows(query, values)
+    excess = np.maximum(np.abs(rows[..., :7]) - limit, 0.0).sum(axis=2)
+    blocked = rows[..., 9] == Reason.LIMITS
+    assert blocked.sum() > 1000
+    steps = ((rows[..., :7] - near[:, None]) ** 2).sum(axis=2)
+    for k in range(50):
+        order = np.argsort(rows[k, blocked[k], -1])
+        assert (np.diff(excess[k, blocked[k]][order]) > -1e-3).all()
+    answered = rows[..., 9] == Reason.SOLVED
+    np.testing.assert_allclose(rows[..., -1][answered], steps[answered], rtol=1e-12)
+    assert ik(targets, near=near).success.all()
+
+
 @pytest.mark.parametrize("seed", [8, 16, 19, 38])
 def test_a_way_goes_on_where_branches_meet_between_its_layers(seed: int) -> None:
     """The given joint turns back there: at values beyond, only others are left."""

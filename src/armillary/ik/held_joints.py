@@ -53,7 +53,7 @@ from armillary.model.link_poses import poses_of
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Matrix, Number, Vector, dot, subtract
 from armillary.trace import Program, trace
-from armillary.trace.functions import select
+from armillary.trace.functions import maximum, select
 
 __all__ = ["HeldForm", "held_of"]
 
@@ -65,6 +65,7 @@ SAMPLES: Final = 4
 ROUNDING: Final = 1e-9  # of a pose that two ways lead to, lengths in parts of the arm
 EXACT: Final = 1e-9  # what remains of an answer that need not be looked at again
 SLACK: Final = 1e-9  # how far a given joint may be beyond its limits
+EXCESS: Final = 1e6  # times what is beyond limits counts more than steps
 MOST_KEPT: Final = 64  # closed forms of values of joints between the others
 
 
@@ -453,6 +454,12 @@ class HeldForm:
                 ok = ok & (distance <= allowed[0]) & (chord <= allowed[1])
             reason = select(ok, reason, select(is_met, LIMITS, reason))
             steps = sum(((x - y) * (x - y) for x, y in zip(q, near, strict=True)), 0.0)
+            # Beyond limits the nearest to them is best: where few values of h have an
+            # answer within, those beside lead there.
+            excess: Number = 0.0
+            for x, low, high in zip(q, *self._problem.limits, strict=True):
+                excess = excess + maximum(maximum(float(low) - x, x - float(high)), 0.0)
+            steps = steps + select(reason == LIMITS, EXCESS * excess, 0.0)
             rank = select(reason == LIMITS, 1.0, 0.0)
             rank = select(reason == NOT_FOUND, 2.0, rank)
             rank = select(reason == OUT_OF_REACH, 3.0, rank)
