@@ -396,9 +396,9 @@ class IKProblem(msgspec.Struct, frozen=True, eq=False, dict=True):
         ):
             if all(goal.position):
                 p = rows[:, POSE_SIZE * k + 3 : POSE_SIZE * k + 12 : 4]  # last column
-                apart = p - centre
+                x, y, z = (p - centre).T
                 most = reach * (1.0 + ROUNDING) + distance
-                far |= np.sqrt((apart * apart).sum(axis=1)) > most
+                far |= np.hypot(np.hypot(x, y), z) > most  # squares may overflow
         return far
 
     def distinct(self, q: Array, apart: float) -> list[int]:
