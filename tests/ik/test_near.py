@@ -398,6 +398,29 @@ def test_a_joint_at_its_limit_leaves_the_rest_to_the_others(k: int) -> None:
     assert ik.local(query_of(ik.problem, targets, near=seed)).success.mean() > 0.95
 
 
+def test_a_joint_at_its_limit_that_must_leave_it_for_another_does() -> None:
+    """One stands at its limit and another comes to one, which draws the first back.
+
+    Both were kept at their limits, and the answer found was a turn of the elbow away.
+    """
+    turns = np.radians([170, 120, 170, 120, 170, 120, 175])
+    axes = np.array([[0, 0, 1], [0, 1, 0], [0, 0, 1], [0, -1, 0]] + [[0, 0, 1]] * 3)
+    axes[5] = 0, 1, 0
+    points = np.zeros((7, 3))
+    points[:, 2] = 0.36, 0.36, 0.36, 0.78, 1.18, 1.18, 1.18
+    tool = arm.Pose.translation(0.0, 0.0, 0.126)
+    cell = arm_of_axes("RRRRRRR", axes, points, tool=tool, limit=turns)
+    near = np.array([-2.96132, 0.70692, -1.28963, 1.15243, 0.0, -1.39083, 1.55412])
+    near[4] = turns[4]
+    own = near + np.array([0, 0.01206, 0.01844, 0.0015, -0.00026, 0.00093, 0.00156])
+    own[0] = -turns[0]
+    target, ik = cell.fk("tool")(own), cell.ik("tool")
+    for given in (target, target[None]):
+        answer = ik(given, near=near)
+        assert np.abs(answer.q - near).max() < 0.02
+        np.testing.assert_allclose(cell.fk("tool")(answer.q), given, atol=2e-6)
+
+
 def test_a_target_within_the_tolerance_of_limits_is_solved() -> None:
     """The joints that are not at limits make up for what the other may not do."""
     cell = example("irb2400")

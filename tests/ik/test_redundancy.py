@@ -411,6 +411,29 @@ def test_a_joint_is_given_that_leaves_none_that_slides(
     assert (free and free._form.joints[0]) == chosen
 
 
+def test_values_without_an_answer_are_ordered_by_what_is_beyond_limits() -> None:
+    """So a search among them is led to the few that have one."""
+    limit = np.array([2.9, 1.7, 2.9, 2.9, 1e-3, 3.0, 2.9])
+    cell = franka(limit=limit)
+    ik = cell.ik("tool")
+    rng = np.random.default_rng(0)
+    q, near = rng.uniform(-limit, limit, (2, 50, 7))
+    values = np.linspace(-2.9, 2.9, 201)[None, :, None] + np.zeros((50, 1, 1))
+    targets = cell.fk("tool")(q)
+    query = query_of(ik._problem, targets, near=near)
+    rows = ik.closed_given("l6").rows(query, values)
+    excess = np.maximum(np.abs(rows[..., :7]) - limit, 0.0).sum(axis=2)
+    blocked = rows[..., 9] == Reason.LIMITS
+    assert blocked.sum() > 1000
+    steps = ((rows[..., :7] - near[:, None]) ** 2).sum(axis=2)
+    for k in range(50):
+        order = np.argsort(rows[k, blocked[k], -1])
+        assert (np.diff(excess[k, blocked[k]][order]) > -1e-3).all()
+    answered = rows[..., 9] == Reason.SOLVED
+    np.testing.assert_allclose(rows[..., -1][answered], steps[answered], rtol=1e-12)
+    assert ik(targets, near=near).success.all()
+
+
 @pytest.mark.parametrize("seed", [8, 16, 19, 38])
 def test_a_way_goes_on_where_branches_meet_between_its_layers(seed: int) -> None:
     """The given joint turns back there: at values beyond, only others are left."""
@@ -528,3 +551,38 @@ def test_an_answer_far_from_near_costs_few_calls() -> None:
         sys.setprofile(None)
     assert answer.success
     assert count < 200  # 1130 before
+
+
+@pytest.mark.parametrize("far", [3.0, 1e6])
+def test_targets_farther_than_the_arm_is_long_are_out_of_reach(far: float) -> None:
+    """Where the formula leaves a doubt, as of a wrist that is free, length decides."""
+    axes = np.array([Z, Y, Z, -Y, Z, Y, Z])
+    z = [0.36, 0.36, 0.36, 0.78, 1.18, 1.18, 1.18]
+    points = np.column_stack([np.zeros((7, 2)), z])
+    cell = arm_of_axes("RRRRRRR", axes, points, tool=Pose.translation(0.0, 0.0, 0.1))
+    ik = cell.ik("tool")
+    q = np.random.default_rng(3).uniform(-1.0, 1.0, (20, 7))
+    targets = np.array(cell.fk("tool")(q))
+    targets[:, :3, 3] += far * np.array([0.6, 0.64, 0.48])
+    answer = ik(targets, redundancy={"l0": 0.3})
+    assert answer.summary() == {"OUT_OF_REACH": 20}
+    every = ik.all(targets, redundancy={"l0": 0.3})
+    assert (every.reason == Reason.OUT_OF_REACH).all()
+    assert every.complete.all()
+    one = ik.all(targets[0], redundancy={"l0": 0.3})
+    assert (one.reason == every.reason[0]).all()
+
+
+def test_a_stretched_arm_reaches_what_the_tolerance_allows() -> None:
+    """Beyond the bound of lengths by less than the tolerance is not out of reach."""
+    axes, points = np.array([Z, Y, Z, -Y, Z, Y, Z]), np.zeros((7, 3))
+    points[3:, 2], points[4:, 2] = 0.4, 0.8
+    cell = arm_of_axes("RRRRRRR", axes, points)
+    target = np.array(cell.fk("tool")(np.zeros(7)))
+    target[2, 3] += 5e-4
+    ik = cell.ik("tool")
+    answer = ik(target, redundancy={"l0": 0.3}, tolerance=(1e-3, 1e-3))
+    assert answer.reason != Reason.OUT_OF_REACH
+    target[2, 3] += 1e-3
+    answer = ik(target, redundancy={"l0": 0.3}, tolerance=(1e-3, 1e-3))
+    assert answer.reason == Reason.OUT_OF_REACH

@@ -38,7 +38,8 @@ from armillary.cli.vectors import (
 from armillary.cli.verb import OneOf, option, verb, whole_number
 from armillary.collision.check import CollisionCheck
 from armillary.errors import ModelError, ShapeError, printable, quote
-from armillary.ik.inverse_kinematics import METHODS, InverseKinematics
+from armillary.ik.arm_methods import METHODS
+from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.ik.objective import PURPOSES
 from armillary.ik.query import TOLERANCE
 from armillary.ik.reason import SUCCESSES, Reason, succeeded

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from armillary.forks import IMPORT_LOCK
 from armillary.ik.closed_forms.program import LEAST_STEP, NEARBY, STEEP
-from armillary.ik.method import Candidates, IKMethod, residual_of
+from armillary.ik.method import Candidates, IKMethod, prove_far, residual_of
 from armillary.ik.numeric import NumericSearch
 from armillary.ik.problem import IKProblem
 from armillary.ik.query import IKQuery
@@ -64,6 +64,7 @@ def answer(
     problem = numeric.problem
     wanted = np.clip(query.wanted, *problem.finite_limits)
     candidates = candidates.nearest(wanted)
+    prove_far(candidates, problem, query)
     if (candidates.reason == OUT_OF_REACH).all():  # nothing is tried
         _put_at_limits(candidates, problem, query, wanted)
         return candidates

@@ -13,6 +13,7 @@ given joint between the others changes the arm: it has a closed form for each va
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
@@ -32,7 +33,7 @@ from armillary.ik.closed_forms.family import NotApplicable
 from armillary.ik.closed_forms.program import FORBIDDEN, OUTSIDE, best_row
 from armillary.ik.form_of_arm import recognised
 from armillary.ik.general_form import GeneralForm
-from armillary.ik.method import Candidates, residual_of
+from armillary.ik.method import Candidates, prove_far, residual_of
 from armillary.ik.problem import IKProblem
 from armillary.ik.query import IKQuery, Tolerance
 from armillary.ik.reason import (
@@ -52,7 +53,7 @@ from armillary.model.link_poses import poses_of
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Matrix, Number, Vector, dot, subtract
 from armillary.trace import Program, trace
-from armillary.trace.functions import select
+from armillary.trace.functions import maximum, select
 
 __all__ = ["HeldForm", "held_of"]
 
@@ -64,6 +65,7 @@ SAMPLES: Final = 4
 ROUNDING: Final = 1e-9  # of a pose that two ways lead to, lengths in parts of the arm
 EXACT: Final = 1e-9  # what remains of an answer that need not be looked at again
 SLACK: Final = 1e-9  # how far a given joint may be beyond its limits
+EXCESS: Final = 1e6  # times what is beyond limits counts more than steps
 MOST_KEPT: Final = 64  # closed forms of values of joints between the others
 
 
@@ -123,12 +125,15 @@ class HeldForm:
         held, count = query.held, len(query.targets)
         assert held is not None
         held = np.broadcast_to(held, (count, len(self.held)))
-        if every:
-            return marked(self._branches(query, held, every=True), query)
-        if self.nearest is None:
-            found = self._branches(query, held, every=False)
+        if every or self.nearest is None:
+            found = self._branches(query, held, every=every)
         else:
             found = self._nearest(query, held)
+        if not self._sides.between and (found.reason == NOT_FOUND).any():
+            home = self._problem.home[self.held]
+            prove_far(found, self._left(home.tolist()), self._inner(query, held))
+        if every:
+            return marked(found, query)
         return nearest_free(found, self, query, self._problem)
 
     # inside
@@ -265,28 +270,30 @@ class HeldForm:
         """Return the closed form of the other joints, the given ones at some values."""
         form = self._forms.get(held)
         if form is None:
-            problem, chosen = self._problem, self._problem.selection
-            places = [chosen.inputs[k] for k in self.held]
-            rest = list(chosen.rest)
-            for k, x in zip(places, held, strict=True):
-                rest[k] = x
-            others = chosen.others
-            if chosen.shapes and self._sides.between:
-                others = tuple(sorted({*others, *places}))
-            left = chosen._replace(
-                inputs=tuple(chosen.inputs[k] for k in self.others),
-                rest=tuple(rest),
-                others=others,
-            )
-            form = recognised(
-                IKProblem(problem.tree, problem.goals, left, problem.branch)
-            )
+            form = recognised(self._left(held))
             if form.arm_angle is not None:
                 raise NotApplicable("the joints that are left still leave a choice")
             if len(self._forms) >= MOST_KEPT:
                 self._forms.pop(next(iter(self._forms)))
             self._forms[held] = form
         return form
+
+    def _left(self, held: Sequence[float]) -> IKProblem:
+        """Return the problem of the other joints, the given ones at some values."""
+        problem, chosen = self._problem, self._problem.selection
+        places = [chosen.inputs[k] for k in self.held]
+        rest = list(chosen.rest)
+        for k, x in zip(places, held, strict=True):
+            rest[k] = x
+        others = chosen.others
+        if chosen.shapes and self._sides.between:
+            others = tuple(sorted({*others, *places}))
+        left = chosen._replace(
+            inputs=tuple(chosen.inputs[k] for k in self.others),
+            rest=tuple(rest),
+            others=others,
+        )
+        return IKProblem(problem.tree, problem.goals, left, problem.branch)
 
     @cached_property
     def _samples(self) -> Array:
@@ -447,6 +454,12 @@ class HeldForm:
                 ok = ok & (distance <= allowed[0]) & (chord <= allowed[1])
             reason = select(ok, reason, select(is_met, LIMITS, reason))
             steps = sum(((x - y) * (x - y) for x, y in zip(q, near, strict=True)), 0.0)
+            # Beyond limits the nearest to them is best: where few values of h have an
+            # answer within, those beside lead there.
+            excess: Number = 0.0
+            for x, low, high in zip(q, *self._problem.limits, strict=True):
+                excess = excess + maximum(maximum(float(low) - x, x - float(high)), 0.0)
+            steps = steps + select(reason == LIMITS, EXCESS * excess, 0.0)
             rank = select(reason == LIMITS, 1.0, 0.0)
             rank = select(reason == NOT_FOUND, 2.0, rank)
             rank = select(reason == OUT_OF_REACH, 3.0, rank)

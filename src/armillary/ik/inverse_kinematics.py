@@ -9,21 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ModelError, ShapeError, unknown
+from armillary.errors import ModelError, ShapeError
 from armillary.forks import IMPORT_LOCK
 from armillary.ik.answer import answer
+from armillary.ik.arm_methods import ArmMethods
 from armillary.ik.avoidance import Avoidance
-from armillary.ik.closed_forms.family import NotApplicable
-from armillary.ik.closed_forms.general_6r.geometry import SixAxes
-from armillary.ik.form_of_arm import recognised
-from armillary.ik.method import Candidates
-from armillary.ik.numeric import NumericSearch
+from armillary.ik.method import prove_far
 from armillary.ik.problem import IKProblem
 from armillary.ik.query import TOLERANCE, IKQuery, Tolerance, joint_vectors, query_of
-from armillary.ik.reason import IN_COLLISION, LIMITS, NOT_FOUND
 from armillary.ik.recognised_form import (
     RecognisedForm,
-    arm_problem,
     has_free_elbow,
 )
 from armillary.ik.solution import Answers, Solution
@@ -36,7 +31,6 @@ from armillary.model.workcell import Workcell
 
 if TYPE_CHECKING:  # imported where it is asked for
     from armillary.ik.branch_names import Words
-    from armillary.ik.free_joint import FreeJoint
     from armillary.ik.general_form import GeneralForm
     from armillary.ik.held_joints import HeldForm
     from armillary.ik.objective import Purpose
@@ -45,8 +39,6 @@ if TYPE_CHECKING:  # imported where it is asked for
     from armillary.ik.user_form import UserForm
 
 Array = npt.NDArray[np.float64]
-
-METHODS = ("closed", "numeric")
 
 
 class InverseKinematics:
@@ -77,16 +69,11 @@ class InverseKinematics:
         self._problem = problem
         self._own = own
         self.avoid = avoid
-        if own is not None and not (
-            len(problem.goals) == 1 and problem.goals[0].is_whole
-        ):
-            raise ModelError("A closed form places one frame, with its full pose.")
-        self._user_form = None if own is None else _user_form(problem, own)
+        self._methods = ArmMethods(problem, own)
         self._purposes: dict[str, Kernel] = {}
-        self._held_forms: dict[tuple[int, ...], HeldForm] = {}
         self.joints = problem.joints
         self.goals = problem.goals
-        self.numeric = NumericSearch(problem)
+        self.numeric = self._methods.numeric
 
     def __repr__(self) -> str:
         name = self._problem.tree.name
@@ -112,7 +99,6 @@ class InverseKinematics:
         """Return the solver of answers that touch nothing; it shares all else."""
         solver = object.__new__(type(self))
         vars(solver).update(vars(self), avoid=avoid)
-        vars(solver).pop("_quick_method", None)
         return solver
 
     @property
@@ -123,7 +109,8 @@ class InverseKinematics:
     @property
     def closed(self) -> RecognisedForm | GeneralForm | UserForm | None:
         """Return the closed form of the arm, None where it has none."""
-        return None if isinstance(self._form, str) else self._form
+        form = self._methods.form
+        return None if isinstance(form, str) else form
 
     @cached_property
     def kernel(self) -> SolverKernel:
@@ -134,12 +121,13 @@ class InverseKinematics:
         """
         with IMPORT_LOCK:
             from armillary.ik.solver_kernel import solver_kernel
-        return solver_kernel(self._form, self.numeric)
+        return solver_kernel(self._methods.form, self.numeric)
 
     @property
     def why_not_closed(self) -> str:
         """Return what keeps the arm from having a closed form, empty where it has."""
-        return self._form if isinstance(self._form, str) else ""
+        form = self._methods.form
+        return form if isinstance(form, str) else ""
 
     def closed_given(self, *joints: str) -> HeldForm:
         """Return the closed form of an arm of which some joints are given.
@@ -154,22 +142,7 @@ class InverseKinematics:
             ModelError: A joint is not among those that are found, or the others have no
                 closed form; the message says why.
         """
-        with IMPORT_LOCK:
-            from armillary.ik.held_joints import HeldForm, held_of
-
-        held = held_of(self._problem, joints)
-        form = self._held_forms.get(held)
-        if form is None:
-            try:
-                form = HeldForm(self._problem, held)
-            except NotApplicable as unfit:
-                given = ", ".join(map(repr, joints)) or "no joint"
-                raise ModelError(
-                    f"With {given} given, the other joints have no closed form: "
-                    f"{unfit}."
-                ) from unfit
-            self._held_forms[held] = form
-        return form
+        return self._methods.given(joints)
 
     def branch(self, q: Any, *, redundancy: Sequence[str] = ()) -> Words:
         """Return the name of the branch that joint positions are on.
@@ -240,56 +213,6 @@ class InverseKinematics:
             from armillary.ik.implicit import torch_function
 
         return torch_function(self, self._problem)
-
-    def _answered(self, target: Any, near: Any, *, explain: bool) -> Solution | None:
-        """Return the answer to one target that is found at once, if there is one."""
-        if self.avoid is None and self._searches_first:
-            found = self.numeric.answered(target, near, explain=explain)
-            return found if found is not None and found.success else None
-        method = self._quick_method
-        if method is None:
-            return None
-        if isinstance(method, NumericSearch):
-            return method.answered(target, near, explain=explain)
-        return method.answered(target, near, self.numeric.answered_beside)
-
-    @cached_property
-    def _quick_method(self) -> RecognisedForm | GeneralForm | NumericSearch | None:
-        """Return what may answer single targets at once, if anything."""
-        form: Any = self._form
-        is_users = form is self._user_form or self._problem.selection.passive
-        if self.avoid is not None or (is_users and not isinstance(form, str)):
-            return None
-        return self.numeric if isinstance(form, str) else form
-
-    @cached_property
-    def _searches_first(self) -> bool:
-        """Return whether a search finds one answer sooner than the closed form all.
-
-        The form, which takes a while to make, answers what the search does not find.
-        """
-        if self._user_form is not None or not self._problem.can_search:
-            return False
-        try:
-            arm = arm_problem(self._problem).closed.arm
-        except NotApplicable:
-            return False
-        return isinstance(arm, SixAxes) and not arm.is_plain
-
-    @cached_property
-    def _form(self) -> RecognisedForm | GeneralForm | UserForm | str:
-        if self._user_form is not None:
-            return self._user_form
-        problem = self._problem
-        try:
-            if problem.selection.passive:
-                with IMPORT_LOCK:
-                    from armillary.ik.legs import rod_form
-
-                return _user_form(problem, rod_form(problem))
-            return recognised(problem)
-        except NotApplicable as unfit:
-            return str(unfit)
 
     def __call__(  # noqa: PLR0913
         self,
@@ -362,20 +285,10 @@ class InverseKinematics:
         most = None
         if largest_step is not None:
             most = allowed_steps(largest_step, near, len(self.joints))
-        if (
-            seed
-            is arm_angle
-            is redundancy
-            is method
-            is search_options
-            is threads
-            is timeout
-            is None
-            and bases is None
-            and tolerance is TOLERANCE
-            and random_seed == 0
-        ):
-            found = self._answered(targets, near, explain=explain)
+        plain = seed is arm_angle is redundancy is method is search_options is None
+        plain = plain and threads is timeout is bases is self.avoid is None
+        if plain and tolerance is TOLERANCE and random_seed == 0:
+            found = self._methods.answered(targets, near, explain=explain)
             if found is not None and (most is None or is_within(found.q, near, most)):
                 return found
         query = query_of(
@@ -395,7 +308,7 @@ class InverseKinematics:
         )
         if bases is not None:
             query = _with_bases(self._problem, query, bases)
-        found = self._found(query, method, arm_angle, redundancy)
+        found = self._methods.found(query, method, arm_angle, redundancy)
         if most is not None:
             numeric = None if method == "closed" else self.numeric
             within_steps(found, numeric, query, most)
@@ -441,12 +354,10 @@ class InverseKinematics:
                 given by `redundancy` the others have no closed form.
         """
         plain = near is arm_angle is redundancy is method is timeout is bases is None
-        if plain and tolerance is TOLERANCE:
-            quick = self._quick_method
-            if quick is not None and not isinstance(quick, NumericSearch):
-                answers = quick.all_answered(targets)
-                if answers is not None:
-                    return answers
+        if plain and self.avoid is None and tolerance is TOLERANCE:
+            answers = self._methods.all_answered(targets)
+            if answers is not None:
+                return answers
         query = query_of(
             self._problem,
             targets,
@@ -460,13 +371,16 @@ class InverseKinematics:
         )
         if bases is not None:
             query = _with_bases(self._problem, query, bases)
-        first = [*self._forms(method, arm_angle, redundancy), self.numeric][0]
+        forms = self._methods.forms(method, arm_angle, redundancy)
+        first = [*forms, self.numeric][0]
         if has_free_elbow(first, query):
             raise ModelError(
                 "This arm reaches a target in infinitely many ways: choose one angle "
                 "of its elbow, as in ik.all(targets, arm_angle=0.0) or --arm-angle 0."
             )
         candidates = first.candidates(query, every=True)
+        if forms:
+            prove_far(candidates, self._problem, query)
         return Answers(candidates, query.batch, self._problem, first.branches)
 
     def best(  # noqa: PLR0913
@@ -524,14 +438,21 @@ class InverseKinematics:
             starts=starts,
             avoid=self.avoid,
         )
-        first = [*self._forms(method, arm_angle, redundancy), *self._free(method)][0]
+        first = [
+            *self._methods.forms(method, arm_angle, redundancy),
+            *self._methods.free(method),
+        ][0]
         if bases is not None:
             query = _with_bases(self._problem, query, bases)
         candidates = first.candidates(query, every=True)
         q, some = least_of(candidates, query, kernel, self.numeric.local)
         # From answers the search takes no step; where there are none, it says why.
         query = query._replace(seed=np.where(some[:, None], q, query.home))
-        forms = [] if query.can_search else self._forms(method, arm_angle, redundancy)
+        forms = (
+            []
+            if query.can_search
+            else self._methods.forms(method, arm_angle, redundancy)
+        )
         return Solution(answer(forms, self.numeric, query), query.batch)
 
     def path(  # noqa: PLR0913
@@ -604,8 +525,8 @@ class InverseKinematics:
         if bases is not None:
             query = _with_bases(self._problem, query, bases)
         asks_a_form = not (method is arm_angle is redundancy is None)
-        searches = self._searches_first and not asks_a_form
-        forms = [] if searches else self._forms(method, arm_angle, redundancy)
+        searches = self._methods.searches_first and not asks_a_form
+        forms = [] if searches else self._methods.forms(method, arm_angle, redundancy)
         shape = len(query.targets), len(self.joints)
         steps, parts = measure_of(largest_step, weights, shape)
         planner = PathPlanner(forms, self.numeric, query, steps, parts)
@@ -617,62 +538,6 @@ class InverseKinematics:
 
     # inside
 
-    def _found(
-        self,
-        query: IKQuery,
-        method: str | None,
-        arm_angle: Any,
-        redundancy: Mapping[str, Any] | None,
-    ) -> Candidates:
-        """Return the answer to each target as its only candidate."""
-        if not (method is arm_angle is redundancy is None and self._searches_first):
-            forms = self._forms(method, arm_angle, redundancy)
-            return answer(forms, self.numeric, query)
-        found = answer([], self.numeric, query)
-        left = np.isin(found.reason[:, 0], (NOT_FOUND, LIMITS, IN_COLLISION))
-        rows = np.flatnonzero(left)
-        if rows.size:
-            forms = self._forms(None, None, None)
-            found.take(rows, answer(forms, self.numeric, query.at(rows)))
-        return found
-
-    def _forms(
-        self,
-        method: str | None,
-        arm_angle: Any,
-        redundancy: Mapping[str, Any] | None,
-    ) -> list[RecognisedForm | GeneralForm | UserForm | HeldForm]:
-        """Return the closed forms that are tried before the search, in order."""
-        if method is not None and method not in METHODS:
-            raise unknown("method", method, METHODS, owner="ik")
-        if redundancy is not None:
-            if arm_angle is not None or method == "numeric":
-                other = "arm_angle=" if arm_angle is not None else "method='numeric'"
-                raise ModelError(f"redundancy= and {other} exclude each other.")
-            return [self.closed_given(*redundancy)]
-        closed = None if method == "numeric" else self.closed
-        if method == "closed" and closed is None:
-            raise ModelError(f"There is no closed form here: {self.why_not_closed}.")
-        if arm_angle is not None and closed is None:
-            why = self.why_not_closed or "method='numeric' was asked for"
-            raise ModelError(f"Only a closed form takes an arm angle: {why}.")
-        if arm_angle is not None and closed is not None and closed.arm_angle is None:
-            raise ModelError(
-                "This closed form has no arm angle: its targets leave only finitely "
-                "many answers. Leave arm_angle out."
-            )
-        return [] if closed is None else [closed]
-
-    def _free(self, method: str | None) -> list[FreeJoint | NumericSearch]:
-        """Return what finds many answers of an arm without a closed form."""
-        with IMPORT_LOCK:
-            from armillary.ik.free_joint import free_joint
-
-        free = None if method == "numeric" else free_joint(self._problem)
-        if free is None or not free.is_quick:
-            return [self.numeric]
-        return [free, self.numeric]
-
     def _purpose(self, purpose: Purpose | str) -> Kernel:
         with IMPORT_LOCK:
             from armillary.ik.objective import purpose_kernel
@@ -682,13 +547,6 @@ class InverseKinematics:
         if purpose not in self._purposes:
             self._purposes[purpose] = purpose_kernel(self._problem, purpose)
         return self._purposes[purpose]
-
-
-def _user_form(problem: IKProblem, own: ClosedForm) -> UserForm:
-    with IMPORT_LOCK:
-        from armillary.ik.user_form import UserForm
-
-    return UserForm(problem, own)
 
 
 def _with_bases(

@@ -10,8 +10,16 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from armillary.ik.problem import IKProblem
 from armillary.ik.query import IKQuery, Tolerance
-from armillary.ik.reason import COMPLETE, SEARCHED, Reason, succeeded
+from armillary.ik.reason import (
+    COMPLETE,
+    NOT_FOUND,
+    OUT_OF_REACH,
+    SEARCHED,
+    Reason,
+    succeeded,
+)
 
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
@@ -139,6 +147,12 @@ class Candidates:
         """
         self._doubt = np.where(self.complete & of, why, self.doubt).astype(np.int8)
 
+    def end_doubt(self, of: Whole) -> None:
+        """Say of targets, by their indices, that there are no others."""
+        doubt = self.doubt.copy()
+        doubt[of] = COMPLETE
+        self._doubt = doubt
+
     @property
     def complete(self) -> Truths:
         """Return where there are no others, but for whole turns of joints, (count,)."""
@@ -201,6 +215,18 @@ class Candidates:
         return self.chosen(
             np.where(behind, np.inf, np.nan_to_num(steps)).argmin(axis=1)
         )
+
+
+def prove_far(found: Candidates, problem: IKProblem, query: IKQuery) -> None:
+    """End the doubt about targets that are farther away than the arm is long."""
+    rows = np.flatnonzero((found.reason == NOT_FOUND).any(axis=1))
+    if not rows.size:
+        return
+    targets = query.targets[rows].reshape(rows.size, -1)
+    rows = rows[problem.out_of_reach(targets, query.tolerance[0])]
+    reason = found.reason[rows]
+    found.reason[rows] = np.where(reason == NOT_FOUND, OUT_OF_REACH, reason)
+    found.end_doubt(rows)
 
 
 def _candidates(arrays: dict[str, Any], doubt: Reasons) -> Candidates:

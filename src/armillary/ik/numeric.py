@@ -83,6 +83,9 @@ Places = npt.NDArray[np.int64]
 Truths = npt.NDArray[np.bool_]
 Run = Callable[..., SearchResult]
 
+NEAR_MISS = (
+    0.05  # of a search from `near`: parts of the arm's size, or sine of an angle
+)
 TABLE_SIZE = 32768  # sampled poses
 PER_CELL = 128  # of them are compared with a target
 TABLE_SEED = 271828
@@ -236,6 +239,8 @@ class NumericSearch:
         if ending[0] == SOLVED:
             steps = row[:n] - near
             least = float((steps * steps).sum())
+        elif self._is_near_miss(row[np.newaxis, n : -1 - ENDING]).item():
+            return None
         nearer = free.answered(target, near, least)
         if nearer is None:
             return None
@@ -286,7 +291,33 @@ class NumericSearch:
         plan = self._plan(query, LOCAL, seeded=True)
         search = self._search(True)
         found = search(rows, plan, seeds=first, deadline=query.deadline)
+        if found.failures and self.problem.is_redundant:
+            found = self._freed(found, rows, first, query)
         return marked(_candidates(found), query)
+
+    def _freed(
+        self, found: SearchResult, rows: Array, first: Array, query: IKQuery
+    ) -> SearchResult:
+        """Return what a search from `near` found; what failed is sought without a pull.
+
+        With it, all joints that a step leads beyond limits stay at them; without it,
+        those that errors draw back leave them, which may be all that was missing.
+        """
+        left = np.flatnonzero(~solved(found))
+        left = left[self._is_near_miss(found.errors[left])]
+        if not left.size:
+            return found
+        plan, search = self._plan(query, LOCAL, seeded=True), self._search(False)
+        other = search(rows[left], plan, seeds=first[left], deadline=query.deadline)
+        good = solved(other)
+        found.take(left[good], other.at(good))
+        return recounted(found)
+
+    def _is_near_miss(self, errors: Array) -> Truths:
+        """Return whether what a search ended with is next to a target, (count,)."""
+        most = NEAR_MISS * np.array([self.problem.size, 1.0])
+        goals = errors[:, : 2 * len(self.problem.goals)].reshape(len(errors), -1, 2)
+        return np.asarray((goals <= most * most).all(axis=(1, 2)))
 
     def follow(
         self, query: IKQuery, start: Array, options: SearchOptions = FOLLOWING

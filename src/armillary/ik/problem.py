@@ -383,11 +383,12 @@ class IKProblem(msgspec.Struct, frozen=True, eq=False, dict=True):
             chord = squares[..., free]
         return np.stack([squares[..., 3], chord], axis=-1)
 
-    def out_of_reach(self, rows: Array) -> Truths:
+    def out_of_reach(self, rows: Array, distance: float = 0.0) -> Truths:
         """Return which targets are proven to be too far away, shape (count,).
 
         Args:
             rows: The sixteen numbers of the pose of each goal, or more, (count, m).
+            distance: As far from a target counts as reached [m].
         """
         far = np.zeros(len(rows), np.bool_)
         for k, (goal, (centre, reach)) in enumerate(
@@ -395,8 +396,9 @@ class IKProblem(msgspec.Struct, frozen=True, eq=False, dict=True):
         ):
             if all(goal.position):
                 p = rows[:, POSE_SIZE * k + 3 : POSE_SIZE * k + 12 : 4]  # last column
-                apart = p - centre
-                far |= np.sqrt((apart * apart).sum(axis=1)) > reach * (1.0 + ROUNDING)
+                x, y, z = (p - centre).T
+                most = reach * (1.0 + ROUNDING) + distance
+                far |= np.hypot(np.hypot(x, y), z) > most  # squares may overflow
         return far
 
     def distinct(self, q: Array, apart: float) -> list[int]:

@@ -276,14 +276,15 @@ class RecognisedForm:
     def all_answered(self, target: Any) -> Answers | None:
         """Return all answers to one target where the kernel finds them at once.
 
-        None as for `answered`, and where a branch must be put at a limit.
+        None as for `answered`, and where a branch must be put at a limit, or is in
+        doubt.
         """
         if self.arm.has_arm_angle or not is_plain_matrix(target):
             return None
         if self._problem.has_coupled_turns:
             return None
         q, squares, numbers, outside, singular = self._every(target, self._usual)
-        if outside.item():
+        if outside.item() or NOT_FOUND in numbers.tolist():
             return None
         doubt = partial(self._doubts, q, numbers, singular)
         found = q, squares, numbers, doubt
