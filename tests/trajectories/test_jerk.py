@@ -198,9 +198,11 @@ def test_knots_are_added_between_knots_but_not_at_ends():
     inner = slice(GRADED + 1, GRADED + 11)  # the grid is divided further at both ends
     time[:, inner] = np.cumsum(np.random.default_rng(2).random((2, 10)), axis=-1)
     speed[:, inner] = 1.0 + np.random.default_rng(3).random((2, 10))
+    push = np.zeros((2, 195))
     speed[0, GRADED + 6] = 0.01
+    push[0, GRADED + 3] = 5.0
     time[1], speed[1] = np.nan, np.nan  # where there is no motion
-    made = closer_knots((at, knots), (time, speed), (187, 192), 11)
+    made = closer_knots((at, knots), (time, speed, push), (187, 192), 11)
     count = 11 + MORE
     closer = PathCurve(made[0][:, : count + 1], made[1][:, : count + 1])
     assert (np.diff(closer.at) > 0.0).all()
@@ -211,7 +213,9 @@ def test_knots_are_added_between_knots_but_not_at_ends():
         assert at_ends == pytest.approx(curve.at[row, [0, 1, -2, -1]], abs=0.0)
         counts, _ = np.histogram(closer.at[row, :-1], curve.at[row])
         if row == 0:
+            # at the change of speed, and at that of acceleration
             assert counts[5:7].sum() > 0.3 * counts.sum()
+            assert counts[2:4].sum() > 0.2 * counts.sum()
         else:
             assert np.ptp(counts[1:-1]) <= 1
     right = curve.at_parameters(closer.at)

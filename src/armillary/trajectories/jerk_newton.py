@@ -146,7 +146,7 @@ def open_sums(
     gap: Number,
 ) -> Opened:
     """Return the sums before the grid: of the end at the start."""
-    gradient, curvature = _end_terms(b_first, ends.rows()[0], relax)
+    gradient, curvature = _end_terms(b_first, ends.end_rows[0], relax)
     # first of all within limits: then what is farthest from them is looked for
     over = count / (gap * lasts) * select(relaxing > 0.0, RELAXED_WEIGHT, 1.0)
     root = 1.0 / sqrt(b_first)
@@ -519,7 +519,7 @@ def close_sums(
 ) -> EndsSolved:
     """Return the change of the last two control points, which is left to solve."""
     hess, grad, decrement, total = sums
-    gradient, curvature = _end_terms(b_last, ends.rows()[1], relax)
+    gradient, curvature = _end_terms(b_last, ends.end_rows[1], relax)
     root = 1.0 / sqrt(b_last)
     value, slope, bend = _of_duration(root, root * root, 3.0 * ends.special[1], weight)
     fold = folds[1]
@@ -556,7 +556,7 @@ class OuterPoints(NamedTuple):
 def end_share(points: OuterPoints, ends: GridEnds, relax: Number) -> Number:
     """Return what the change takes of slacks at both ends."""
     most: Number = 0.0
-    for x, change, row in zip(points[:2], points[2:], ends.rows(), strict=True):
+    for x, change, row in zip(points[:2], points[2:], ends.end_rows, strict=True):
         inverse = 1.0 / x
         f = sqrt(x) / relax
         shrink = 0.5 * change * inverse

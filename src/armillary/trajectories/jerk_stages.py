@@ -38,6 +38,7 @@ from armillary.trajectories.jerk_grid import (
     begin_envelope,
     choose_guess,
     chosen_point,
+    end_jerks,
     end_ratio,
     envelope_point,
     fall_envelope,
@@ -56,6 +57,7 @@ from armillary.trajectories.jerk_grid import (
     smooth_point,
     start_ends,
     turn_envelope,
+    useful_jerk,
 )
 from armillary.trajectories.jerk_guess import (
     begin_guess,
@@ -200,8 +202,10 @@ def _first_iterate(regions: _Regions) -> tuple[Stage, ...]:
     ends, back = regions.ends, regions.back
     smooth = each(smooth_point, columns.b1, columns.kept)
     return (
+        ends(useful_jerk, columns.jerk),
         ends(grade),
         regions.bounded(grid_interval),
+        ends(end_jerks, columns.end_rows),
         each(least_steep, columns.steepest),
         ends(begin_envelope),
         each(rise_envelope, columns.rise_here, columns.envelope),
