@@ -251,6 +251,11 @@ class JerkColumns(PathColumns):
     )
     count = Column("how many intervals there are")
     gap = Column("mu in parts of the duration over the intervals")
+    ending = Column(
+        "iterations end where the decrement squared over intervals is less, and the "
+        "step longer",
+        2,
+    )
     measures = Column("whether it is measured what the motion exceeds: above 0")
     is_measured = Column("the same")
     BOTH_ENDS = Steps(
@@ -258,7 +263,7 @@ class JerkColumns(PathColumns):
         *(knot_first, knot_last),
         *(s_first, s_second, s_last, s_before, parts),
         *(b_first, b_second, b_last, b_before, d_first, d_second, d_last, d_before),
-        *(h_zero, h_first, h_end, h_last, count, gap, measures),
+        *(h_zero, h_first, h_end, h_last, count, gap, ending, measures),
         *(first_deriv, last_deriv),
         *(
             place_first,

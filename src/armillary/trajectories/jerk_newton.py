@@ -37,10 +37,6 @@ __all__ = [
     "step_length",
 ]
 
-ENOUGH: Final = 40.0
-"""Iterations end where Newton's decrement, squared, is less: the next one wins mu times
-that, which is far below the gap."""
-
 KEPT: Final = 0.95
 """The greatest share of a slack that a step takes."""
 
@@ -647,16 +643,22 @@ class Length(NamedTuple):
 
 
 def step_length(
-    most: Number, decrement: Number, lasts: Number, relaxing: Number
+    most: Number,
+    decrement: Number,
+    lasts: Number,
+    relaxing: Number,
+    count: Number,
+    ending: Vector,
 ) -> Length:
     """Return the step; far from limits, the whole change.
 
     The next iterate wins about mu times the squared decrement.
     """
+    enough, long = ending
     step = minimum(1.0, KEPT / maximum(most, 1e-9))
     is_number = (lasts < FAST) & (decrement < FAST)
     step = select(is_number, step, 0.0)
-    is_near = (decrement < ENOUGH) & (step > 0.5) & (relaxing <= 0.0)
+    is_near = (decrement < enough * count) & (step > long) & (relaxing <= 0.0)
     return Length(step, select(is_near | ~is_number, 0.0, 1.0))
 
 
