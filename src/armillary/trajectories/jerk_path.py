@@ -328,8 +328,8 @@ def _results(
         for part in (time, speed, acceleration):
             part[failed] = np.nan
             part[still] = 0.0
-        ends = (np.broadcast_to(s[..., k], batch)[still] for k in (0, -1))
-        points[still] = np.linspace(*ends, count + 3, axis=-1)
+        first, last = (np.broadcast_to(s[..., k], batch)[still] for k in (0, -1))
+        points[still] = np.linspace(first, last, count + 3, axis=-1)
     if batch != s.shape[:-1]:
         s = np.broadcast_to(s, (*batch, *s.shape[-1:]))
         held = np.broadcast_to(held, (*batch, *held.shape[-3:]))
