@@ -59,6 +59,9 @@ LOCAL: Final = 1e-3
 """By how much motions may exceed limits of jerk between places before they are found
 again, in parts of the speed."""
 
+TIGHTENINGS: Final = 3
+"""How often motions are found again that exceed limits of jerk between places."""
+
 TIMES, SPEEDS, ACCELERATIONS, SPECIAL, JERKS, PEAK, FAULT = 1, 2, 3, 4, 5, 6, 7
 """Which results of the kernel these are."""
 
@@ -524,11 +527,14 @@ def _tightened(grid: _Grid, asked: _KernelQuestion, was: int, rows: int) -> list
     """
     found: list[Array] = list(grid.kernel(was, rows)(*asked.arrays))
     kernel = grid.kernel(grid.total, rows)
-    over_jerk = np.asarray(found[PEAK][..., 2] > (1.0 + LOCAL) ** 3)
-    if over_jerk.any():
+    for _ in range(TIGHTENINGS):
+        over_jerk = np.asarray(found[PEAK][..., 2] > (1.0 + LOCAL) ** 3)
+        if not over_jerk.any():
+            break
         jerks = found[JERKS]
         factor = np.maximum(np.nan_to_num(jerks, nan=1.0), 1.0)
-        asked = asked._replace(tighter=np.where(jerks < 0.5 * FAST, factor, 1.0))
+        factor = asked.tighter * np.where(jerks < 0.5 * FAST, factor, 1.0)
+        asked = asked._replace(tighter=factor)
         _find_again(kernel, asked, found, over_jerk)
     in_motion = (found[SPECIAL] <= 0.0).any(axis=-1)
     if not in_motion.any():
