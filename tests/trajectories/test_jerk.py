@@ -13,6 +13,7 @@ import armillary as arm
 from armillary.errors import ModelError, ShapeError
 from armillary.kernel.pipeline_kernel import compile_pipeline
 from armillary.kernel.pipeline_reference import evaluate
+from armillary.trajectories import jerk_path
 from armillary.trajectories.curve import (
     PathCurve,
     hermite_coefficients,
@@ -184,7 +185,7 @@ def test_a_grid_of_many_waypoints_is_closer_at_bends(
         return timed.duration
 
     fine, even, chosen = durations(6), durations(1), durations(None)
-    assert (chosen / fine).max() < 1.013
+    assert (chosen / fine).max() < 1.008
     assert (even / fine).max() > 1.02
     alone = cell.time_path(paths[0], joints=names, **LIMITS)
     assert float(alone.duration) == pytest.approx(chosen[0], rel=1e-9)
@@ -198,9 +199,11 @@ def test_knots_are_added_between_knots_but_not_at_ends():
     inner = slice(GRADED + 1, GRADED + 11)  # the grid is divided further at both ends
     time[:, inner] = np.cumsum(np.random.default_rng(2).random((2, 10)), axis=-1)
     speed[:, inner] = 1.0 + np.random.default_rng(3).random((2, 10))
+    push = np.zeros((2, 195))
     speed[0, GRADED + 6] = 0.01
+    push[0, GRADED + 3] = 5.0
     time[1], speed[1] = np.nan, np.nan  # where there is no motion
-    made = closer_knots((at, knots), (time, speed), (187, 192), 11)
+    made = closer_knots((at, knots), (time, speed, push), (187, 192), 11)
     count = 11 + MORE
     closer = PathCurve(made[0][:, : count + 1], made[1][:, : count + 1])
     assert (np.diff(closer.at) > 0.0).all()
@@ -211,7 +214,9 @@ def test_knots_are_added_between_knots_but_not_at_ends():
         assert at_ends == pytest.approx(curve.at[row, [0, 1, -2, -1]], abs=0.0)
         counts, _ = np.histogram(closer.at[row, :-1], curve.at[row])
         if row == 0:
+            # at the change of speed, and at that of acceleration
             assert counts[5:7].sum() > 0.3 * counts.sum()
+            assert counts[2:4].sum() > 0.2 * counts.sum()
         else:
             assert np.ptp(counts[1:-1]) <= 1
     right = curve.at_parameters(closer.at)
@@ -359,7 +364,43 @@ def test_a_joint_that_turns_back_and_forth_at_rounded_corners(
     limits = {name: LIMITS[name] for name in ("velocity", "acceleration")}
     fastest = cell.time_path(way, joints=names, blend=0.02, **limits)
     assert fastest.duration < smooth.duration < 3.0 * fastest.duration
-    assert max(excess(smooth)) < 1.005
+    assert max(excess(smooth)) < 1.001
+
+
+@pytest.mark.parametrize("seed", [7, 260, 501, 527])
+def test_jerk_that_turns_before_an_end_of_an_interval_is_within_limits(
+    cell: arm.Cell, seed: int
+):
+    # It exceeded limits by 0.2 to 0.6 %, between the last two samples of an interval.
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(3, 30))
+    steps = rng.normal(size=(count, 1)) * 10.0 ** rng.uniform(-1.0, 0.0)
+    exponents = (-1.0, 1.0), (-1.0, 2.0), (0.0, 4.0), (-2.5, -1.0)
+    names = "velocity", "acceleration", "jerk", "blend"
+    drawn = [10.0 ** rng.uniform(*each) for each in exponents]
+    options: dict[str, Any] = dict(zip(names, drawn, strict=True))
+    path = np.cumsum(steps, axis=0)
+    motion = cell.time_path(path, joints=cell.joint_names[-1:], **options).motion()
+    found = motion.at(np.linspace(0.0, motion.duration, 10_001))
+    for part, most in zip(found[2:], drawn[:3], strict=True):
+        assert np.abs(part).max() < 1.001 * most
+
+
+def test_constant_jerks_at_ends_are_within_limits_at_once(
+    cell: arm.Cell, names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+):
+    # Where these pieces meet the grid, jerks exceeded limits; motions were found again
+    # in vain, and slowed down.
+    again: list[int] = []
+    find_again = jerk_path._find_again
+
+    def counted(*given: Any) -> Any:
+        again.append(int(given[-1].sum()))
+        return find_again(*given)
+
+    monkeypatch.setattr(jerk_path, "_find_again", counted)
+    cell.time_path(np.stack([walk(k) for k in (1, 7, 32, 49)]), joints=names, **LIMITS)
+    assert not again
 
 
 @pytest.mark.parametrize("end", [0.05, 0.16, 0.2])

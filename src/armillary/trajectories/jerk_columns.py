@@ -62,6 +62,9 @@ class JerkColumns(PathColumns):
     scales = Column("J / half the range of accelerations, its middle over half", 2, "n")
     first_slopes = Column("|q'| / J at the start of the path", "n")
     last_slopes = Column("|q'| / J at its end", "n")
+    end_rows = Column(
+        "|q'''| / x^(3/2) / J of constant path jerks at both ends", 2, "n"
+    )
     lengths = Column("how long intervals are in s, 0 before and behind", "c")
     derivs = Column(
         "q'''/J, 3/2 q''/J and q'/2J at places of each interval",
@@ -212,6 +215,8 @@ class JerkColumns(PathColumns):
         entry(PathColumns.at, of="last_knot"),
         entry(PathColumns.at, -1, of="last_knot"),
     )
+    first_deriv = entry(derivs, of="first")
+    last_deriv = entry(derivs, -1, of="last_b")
     place_first = entry(places, of="first")
     was_first = entry(was_way, 1, of="first")
     was_last = entry(was_way, 1, of="was_last")
@@ -246,6 +251,11 @@ class JerkColumns(PathColumns):
     )
     count = Column("how many intervals there are")
     gap = Column("mu in parts of the duration over the intervals")
+    ending = Column(
+        "iterations end where the decrement squared over intervals is less, and the "
+        "step longer",
+        2,
+    )
     measures = Column("whether it is measured what the motion exceeds: above 0")
     is_measured = Column("the same")
     BOTH_ENDS = Steps(
@@ -253,7 +263,8 @@ class JerkColumns(PathColumns):
         *(knot_first, knot_last),
         *(s_first, s_second, s_last, s_before, parts),
         *(b_first, b_second, b_last, b_before, d_first, d_second, d_last, d_before),
-        *(h_zero, h_first, h_end, h_last, count, gap, measures),
+        *(h_zero, h_first, h_end, h_last, count, gap, ending, measures),
+        *(first_deriv, last_deriv),
         *(
             place_first,
             was_first,

@@ -38,6 +38,7 @@ __all__ = [
     "choose_guess",
     "chosen_point",
     "derivatives",
+    "end_jerks",
     "end_ratio",
     "envelope_point",
     "fall_envelope",
@@ -56,6 +57,7 @@ __all__ = [
     "smooth_point",
     "start_ends",
     "turn_envelope",
+    "useful_jerk",
 ]
 
 START_RATIO: Final = 0.8
@@ -66,6 +68,10 @@ POOR: Final = 2.0
 
 GUESS_RATIO: Final = 0.99
 """The same of a motion that is given to begin with."""
+
+
+SHORTEST: Final = 1e-6
+"""The least part of a path in which a motion accelerates fully."""
 
 
 # The grid
@@ -89,6 +95,27 @@ class OuterKnots(NamedTuple):
     s_last: Number
     s_before: Number
     parts: Number
+
+
+def useful_jerk(
+    knots: OuterKnots, acceleration: Matrix, jerk: Vector, pushes: Vector
+) -> Vector:
+    """Return limits of jerk, or the part of them that is made use of.
+
+    They may be so high that a motion accelerates fully within `SHORTEST` of its path,
+    over lengths that no grid resolves: s = j t^3 / 6 with t = a / j.
+    """
+    length = SHORTEST * (knots.s_last - knots.s_first)
+    share: Number = 1.0
+    for knot, most in zip((knots.knot_first, knots.knot_last), pushes, strict=True):
+        push, more = most, FAST
+        for m, low, high, j in zip(knot[1], *acceleration, jerk, strict=True):
+            over = 1.0 / maximum(absolute(m), TINY)
+            push = minimum(push, minimum(-low, high) * over)
+            more = minimum(more, j * over)
+        useful = sqrt(push * push * push / (6.0 * length)) / more
+        share = select(useful < share, useful, share)
+    return [share * j for j in jerk]
 
 
 class Graded(NamedTuple):
@@ -305,6 +332,53 @@ def least_steep(steepest: Number, steep_here: Number) -> Number:
     return minimum(steepest, steep_here)
 
 
+class EndsOfPath(NamedTuple):
+    """Both ends of the path, at rest or in motion, and of its grid."""
+
+    special: Vector
+    moving: Vector
+    first_slopes: Vector
+    last_slopes: Vector
+    first_deriv: Matrix
+    last_deriv: Matrix
+
+
+def end_jerks(ends: EndsOfPath) -> Matrix:
+    """Return jerks over limits and x^(3/2) of constant path jerks, 0 in motion.
+
+    Near an end at rest x = x1 (s / hs)^(4/3), so that at hs
+
+        y1 = +-4/3 x1 / hs,  c sqrt(x) / 2 = 2/9 x1^(3/2) / hs^2
+
+    where the path curves jerks there are others than those at the end, where they are
+    |q'| 2/9 x1^(3/2) / hs^2. The greater one counts.
+    """
+    found: list[list[Number]] = []
+    for hs, moves, slopes, rows, sign in (
+        (ends.special[0], ends.moving[0], ends.first_slopes, ends.first_deriv[0], 1.0),
+        (ends.special[1], ends.moving[1], ends.last_slopes, ends.last_deriv[-1], -1.0),
+    ):
+        is_moving = moves > 0.0
+        inverse = 1.0 / select(is_moving, 1.0, hs)
+        third = 2.0 / 9.0 * inverse * inverse
+        found.append(
+            [
+                select(
+                    is_moving,
+                    0.0,
+                    maximum(
+                        third * slope,
+                        absolute(
+                            d + sign * 4.0 / 3.0 * inverse * v + 2.0 * third * half
+                        ),
+                    ),
+                )
+                for slope, d, v, half in zip(slopes, *rows, strict=True)
+            ]
+        )
+    return found
+
+
 # A first iterate
 
 
@@ -459,7 +533,7 @@ def end_ratio(b_first: Number, b_last: Number, ends: GridEnds, ratio: Vector) ->
     """Return the same with the constant jerks at both ends."""
     straight, of_jerk, lasts = ratio
     points = b_first, b_last
-    for x, row, hs in zip(points, ends.rows(), ends.special, strict=True):
+    for x, row, hs in zip(points, ends.end_rows, ends.special, strict=True):
         root = sqrt(maximum(x, TINY))
         lasts = lasts + 3.0 * hs / root
         for u in row:

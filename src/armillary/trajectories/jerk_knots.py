@@ -1,13 +1,14 @@
 """Where the grid of a path within limits of jerk has its points.
 
 Some are added between knots, where a motion on a coarser grid takes long, or changes
-its speed by a large factor: at sharp bends. Interval j between knots is divided into
+its speed by a large factor or its acceleration by much: at sharp bends. Interval j
+between knots is divided into
 
-    1 + m (0.1 + 0.4 t_j / sum t + 0.5 l_j / sum l)
+    1 + m (0.2 t_j / sum t + 0.5 l_j / sum l + 0.3 c_j / sum c)
 
-intervals, of m more in all, where t_j is its duration and l_j = |log(v'/v)| for path
-speeds v and v' at its ends. The first and the last one stay: the grid is finer at both
-ends anyway, and as that of the motion.
+intervals, of m more in all, where t_j is its duration, l_j = |log(v'/v)| for path
+speeds v and v' at its ends, and c_j how much the path acceleration changes. The first
+and the last one stay: the grid is finer at both ends anyway, and as that of the motion.
 """
 
 from __future__ import annotations
@@ -33,14 +34,15 @@ __all__ = ["MORE", "closer_knots", "knots_pipeline", "knots_records"]
 
 Array = npt.NDArray[np.float64]
 
-MORE: Final = 85
+MORE: Final = 149
 """How many intervals are added."""
 
 TOGETHER: Final = 6000
 """How many knots of a joint a kernel takes at most, so that it has room for them."""
 
-EVENLY, BY_TIME, BY_SPEED = 0.1, 0.4, 0.5
-"""Shares of points that are added evenly, by the time and by the logarithm of speed."""
+BY_TIME, BY_SPEED, BY_CHANGE = 0.2, 0.5, 0.3
+"""Shares of points that are added by the time, by the logarithm of speed, and by
+changes of acceleration."""
 
 LEAST_SPEED: Final = 0.02
 """Slower parts of a motion count as if they had this part of its greatest speed."""
@@ -51,7 +53,7 @@ class KnotColumns(JerkColumns):
 
     top = Column("the greatest path speed at a knot")
     slow = Column("the path speed that slower parts count as if they had")
-    sums = Column("sums of durations, and of logarithms of changes of speed", 2)
+    sums = Column("sums of durations, of changes of log(speed) and of acceleration", 3)
     is_found = Column("whether there is a motion: above 0")
     placed = Column("how many intervals are placed so far, not rounded")
     begins = Column("the first interval of the result in each interval", "p")
@@ -61,11 +63,14 @@ class KnotColumns(JerkColumns):
 
     # The intervals between knots, but for the first and the last one.
     speed_a, speed_b = entry(JerkColumns.speeds, 1), entry(JerkColumns.speeds, 2)
+    push_a = entry(JerkColumns.accelerations, 1)
+    push_b = entry(JerkColumns.accelerations, 2)
     time_a, time_b = entry(JerkColumns.times, 1), entry(JerkColumns.times, 2)
     begin_next = entry(begins, of="knot")
     share_evenly = Column("its share of intervals that are added evenly")
     BETWEEN = Steps(
-        "between", speed_a, speed_b, time_a, time_b, begin_next, share_evenly
+        "between",
+        *(speed_a, speed_b, push_a, push_b, time_a, time_b, begin_next, share_evenly),
     )
 
     # The intervals of the result.
@@ -124,7 +129,10 @@ def knots_pipeline(joints: int, *, knots: int, intervals: int) -> Pipeline:
     results = columns.closer_at, columns.closer
     return Pipeline(
         "jerk_knots",
-        (columns.at, columns.knots, columns.times, columns.speeds),
+        (
+            *(columns.at, columns.knots),
+            *(columns.times, columns.speeds, columns.accelerations),
+        ),
         tuple(steps.table(columns) for steps in (between, pieces, ends)),
         (
             ends.each(columns, stage(_begin)),
@@ -160,25 +168,24 @@ class KnotsBegun(NamedTuple):
 
 
 def _begin() -> KnotsBegun:
-    return KnotsBegun(0.0, 1.0, 0.0, 1.0, 0.0, [0.0, 0.0])
+    return KnotsBegun(0.0, 1.0, 0.0, 1.0, 0.0, [0.0, 0.0, 0.0])
 
 
 class Passed(NamedTuple):
-    """Path speeds and times at both ends of an interval."""
+    """The motion at both ends of an interval."""
 
     speed_a: Number
     speed_b: Number
+    push_a: Number
+    push_b: Number
     time_a: Number
     time_b: Number
 
-    def lasts(self) -> Number:
-        """Return how long it takes."""
-        return self.time_b - self.time_a
-
-    def change(self, slow: Number) -> Number:
-        """Return the logarithm of how the path speed changes."""
+    def measures(self, slow: Number) -> list[Number]:
+        """Return how long it takes, and how log(speed) and acceleration change."""
         ratio = maximum(self.speed_b, slow) / maximum(self.speed_a, slow)
-        return absolute(log(ratio))
+        change = absolute(self.push_b - self.push_a)
+        return [self.time_b - self.time_a, absolute(log(ratio)), change]
 
 
 def _greatest_speed(top: Number, passed: Passed) -> Number:
@@ -190,13 +197,13 @@ def _slow(top: Number) -> Number:
 
 
 def _added(sums: Vector, passed: Passed, slow: Number) -> Vector:
-    lasts, changes = sums
-    return [lasts + passed.lasts(), changes + passed.change(slow)]
+    return [held + m for held, m in zip(sums, passed.measures(slow), strict=True)]
 
 
 def _whether_found(top: Number, sums: Vector) -> Number:
-    lasts, changes = sums
-    is_found = (top < FAST) & (lasts > 0.0) & (lasts < FAST) & (changes < FAST)
+    lasts, by_speed, by_change = sums
+    is_found = (top < FAST) & (lasts > 0.0) & (lasts < FAST)
+    is_found = is_found & (by_speed < FAST) & (by_change < FAST)
     return select(is_found, 1.0, 0.0)
 
 
@@ -209,11 +216,12 @@ def _placed(
     placed: Number,
 ) -> tuple[Number, Number]:
     """Return where the next interval begins, in intervals of the result."""
-    lasts, changes = sums
-    by_speed = select(changes > 0.0, passed.change(slow) / changes, share_evenly)
-    share = BY_TIME * passed.lasts() / lasts + BY_SPEED * by_speed
-    share = select(is_found > 0.0, share, (BY_TIME + BY_SPEED) * share_evenly)
-    placed = placed + 1.0 + MORE * (share + EVENLY * share_evenly)
+    share: Number = 0.0
+    parts = BY_TIME, BY_SPEED, BY_CHANGE
+    for part, measure, total in zip(parts, passed.measures(slow), sums, strict=True):
+        is_sound = (is_found > 0.0) & (total > 0.0)
+        share = share + part * select(is_sound, measure / total, share_evenly)
+    placed = placed + 1.0 + MORE * share
     return floor(placed + 0.5), placed
 
 
@@ -292,7 +300,7 @@ def _kernel(joints: int, size: tuple[int, int], intervals: int) -> Kernel:
 
 def closer_knots(
     curve: tuple[Array, Array],
-    motion: tuple[Array, Array],
+    motion: tuple[Array, Array, Array],
     size: tuple[int, int],
     intervals: int,
 ) -> tuple[Array, Array]:
@@ -300,7 +308,8 @@ def closer_knots(
 
     Args:
         curve: The same of the curves, with room for more knots.
-        motion: Times and path speeds of motions on their grid, with room for more.
+        motion: Times, path speeds and accelerations of motions on their grid, with
+            room for more.
         size: The most knots, and the most intervals of a grid.
         intervals: As for `knots_records`.
     """

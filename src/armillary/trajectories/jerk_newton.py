@@ -37,10 +37,6 @@ __all__ = [
     "step_length",
 ]
 
-ENOUGH: Final = 40.0
-"""Iterations end where Newton's decrement, squared, is less: the next one wins mu times
-that, which is far below the gap."""
-
 KEPT: Final = 0.95
 """The greatest share of a slack that a step takes."""
 
@@ -146,7 +142,7 @@ def open_sums(
     gap: Number,
 ) -> Opened:
     """Return the sums before the grid: of the end at the start."""
-    gradient, curvature = _end_terms(b_first, ends.rows()[0], relax)
+    gradient, curvature = _end_terms(b_first, ends.end_rows[0], relax)
     # first of all within limits: then what is farthest from them is looked for
     over = count / (gap * lasts) * select(relaxing > 0.0, RELAXED_WEIGHT, 1.0)
     root = 1.0 / sqrt(b_first)
@@ -519,7 +515,7 @@ def close_sums(
 ) -> EndsSolved:
     """Return the change of the last two control points, which is left to solve."""
     hess, grad, decrement, total = sums
-    gradient, curvature = _end_terms(b_last, ends.rows()[1], relax)
+    gradient, curvature = _end_terms(b_last, ends.end_rows[1], relax)
     root = 1.0 / sqrt(b_last)
     value, slope, bend = _of_duration(root, root * root, 3.0 * ends.special[1], weight)
     fold = folds[1]
@@ -556,7 +552,7 @@ class OuterPoints(NamedTuple):
 def end_share(points: OuterPoints, ends: GridEnds, relax: Number) -> Number:
     """Return what the change takes of slacks at both ends."""
     most: Number = 0.0
-    for x, change, row in zip(points[:2], points[2:], ends.rows(), strict=True):
+    for x, change, row in zip(points[:2], points[2:], ends.end_rows, strict=True):
         inverse = 1.0 / x
         f = sqrt(x) / relax
         shrink = 0.5 * change * inverse
@@ -647,16 +643,22 @@ class Length(NamedTuple):
 
 
 def step_length(
-    most: Number, decrement: Number, lasts: Number, relaxing: Number
+    most: Number,
+    decrement: Number,
+    lasts: Number,
+    relaxing: Number,
+    count: Number,
+    ending: Vector,
 ) -> Length:
     """Return the step; far from limits, the whole change.
 
     The next iterate wins about mu times the squared decrement.
     """
+    enough, long = ending
     step = minimum(1.0, KEPT / maximum(most, 1e-9))
     is_number = (lasts < FAST) & (decrement < FAST)
     step = select(is_number, step, 0.0)
-    is_near = (decrement < ENOUGH) & (step > 0.5) & (relaxing <= 0.0)
+    is_near = (decrement < enough * count) & (step > long) & (relaxing <= 0.0)
     return Length(step, select(is_near | ~is_number, 0.0, 1.0))
 
 

@@ -35,7 +35,7 @@ __all__ = ["UNLIMITED", "JerkTimed", "PathEnds", "jerk_limits", "within_jerk"]
 Array = npt.NDArray[np.float64]
 
 SIZES: Final = (
-    (187, 192),
+    (251, 256),
     (507, 512),
     (1019, 1024),
     (2043, 2048),
@@ -55,12 +55,12 @@ MOST_PER_KNOT: Final = 4
 UNLIMITED: Final = 1e9
 """Takes the place of infinite limits."""
 
-SHORTEST: Final = 1e-6
-"""The least part of a path in which a motion accelerates fully."""
-
 LOCAL: Final = 1e-3
 """By how much motions may exceed limits of jerk between places before they are found
 again, in parts of the speed."""
+
+TIGHTENINGS: Final = 3
+"""How often motions are found again that exceed limits of jerk between places."""
 
 TIMES, SPEEDS, ACCELERATIONS, SPECIAL, JERKS, PEAK, FAULT = 1, 2, 3, 4, 5, 6, 7
 """Which results of the kernel these are."""
@@ -73,6 +73,7 @@ FRICTION_ITERATIONS: Final = 2
 """How often motions are found again near whose speeds viscous friction is linear."""
 
 _NO_PUSHES: Final = np.full(2, FAST)
+_NOT_BLOCKED: Final = np.zeros((), dtype=bool)
 _STOPS: Final = int(PathReason.STOPS)
 _TOO_FAST: Final = (int(PathReason.START_TOO_FAST), int(PathReason.END_TOO_FAST))
 
@@ -137,49 +138,88 @@ def within_jerk(
         ModelError: There are too many waypoints.
     """
     curve = curves.curve
-    positions = curve.knots[..., 0, :]
-    per_knot = _per_knot(positions, intervals)
-    knots, n = positions.shape[-2:]
-    is_closer = intervals is None and per_knot == 1
-    total = (knots - 1) * per_knot + MORE * is_closer
-    count = total + 2 * GRADED - 2
-    size = _size(total // per_knot + 1, count)
-    moves = (positions != positions[..., :1, :]).any(axis=-2)
-    moves = moves | (curve.knots[..., 1:, :] != 0.0).any((-2, -3))
-    velocity, acceleration, blocked = _finite(limits, moves)
+    per_knot = _per_knot(curve.knots[..., 0, :], intervals)
     bounded = None if further is None else PathBounds(further, curve)
+    velocity, acceleration, blocked = _finite(limits, curve)
     pushes = _NO_PUSHES if bounded is None else bounded.pushes()
-    jerk = jerk * _useful_share(curve, acceleration, jerk, pushes)
-    limited = velocity, acceleration, jerk, ends, pushes, np.ones(size[1])
-    asked = _KernelQuestion(_padded(curve, size[0]), *limited, _no_motion(size))
-    coarse, fewer = _coarse_motion(curve, per_knot, size, asked, is_closer=is_closer)
-    if is_closer:
-        motion = coarse[TIMES], coarse[SPEEDS]
-        at, held = closer_knots(asked.curve, motion, size, total - MORE)
-        asked = asked._replace(curve=(at, held))
-        curve = PathCurve(at[..., : total + 1], held[..., : total + 1, :, :])
-    knots = curve.at.shape[-1]
-    grid = _Grid(n, size, knots - 1, per_knot, count)
+    begun = _first_motion(
+        curve,
+        per_knot,
+        (velocity, acceleration, jerk, ends, pushes),
+        is_closer=intervals is None and per_knot == 1,
+    )
+    grid, asked, special = begun.grid, begun.asked, begun.special
 
     def solved(near: _NearMotion, bounds: Array | None = None) -> list[Array]:
         here = asked._replace(near=near.motion)
         if bounds is None:
             return _tightened(grid, here, near.intervals, 0)
-        here = here.within(bounds, size[1])
+        here = here.within(bounds, grid.size[1])
         return _tightened(grid, here, near.intervals, bounds.shape[-2] // 2)
 
     def timed(found: list[Array]) -> JerkTimed:
-        return _results(found, count, curves, blocked)
+        return _results(found, grid.total, curves, blocked)
 
-    special = coarse[SPECIAL]
     if bounded is None:
-        # where the motion at an end is given, a guess for it is of little use
-        rests = np.asarray((special > 0.0).all(axis=-1))
-        return timed(solved(_NearMotion(_motion_near(coarse, rests), fewer)))
-    points = grid_points(curve, per_knot, special)
+        return timed(solved(begun.near))
+    points = grid_points(begun.curve, per_knot, special)
     in_motion = np.asarray((special <= 0.0).any(axis=-1))
-    begun = _NearMotion(asked.near, fewer)
-    return _within_bounds(bounded, solved, timed, begun, points, in_motion, count)
+    unknown = _NearMotion(asked.near, begun.near.intervals)
+    return _within_bounds(
+        bounded, solved, timed, unknown, points, in_motion, grid.total
+    )
+
+
+class _Begun(NamedTuple):
+    """What is known before a motion is looked for.
+
+    Attributes:
+        curve: The curve, perhaps with more knots.
+        grid: The grid.
+        asked: What the kernel is asked.
+        near: The motion that is found on a coarser grid.
+        special: See `jerk_columns.py`.
+    """
+
+    curve: PathCurve
+    grid: _Grid
+    asked: _KernelQuestion
+    near: _NearMotion
+    special: Array
+
+
+def _first_motion(
+    curve: PathCurve,
+    per_knot: int,
+    limited: tuple[Array, Array, Array, PathEnds, Array],
+    *,
+    is_closer: bool,
+) -> _Begun:
+    """Return the grid of curves, and motions on a coarser one.
+
+    Args:
+        curve: The curves.
+        per_knot: How many intervals there are between two waypoints.
+        limited: Limits and ends, as `_KernelQuestion` has them.
+        is_closer: Whether intervals are added where the coarser motion says so.
+    """
+    knots, n = curve.knots.shape[-3], curve.knots.shape[-1]
+    total = (knots - 1) * per_knot + MORE * is_closer
+    count = total + 2 * GRADED - 2
+    size = _size(total // per_knot + 1, count)
+    padded = _padded(curve, size[0])
+    asked = _KernelQuestion(padded, *limited, _ones(size[1]), _no_motion(size))
+    coarse, fewer = _coarse_motion(curve, per_knot, size, asked, is_closer=is_closer)
+    if is_closer:
+        motion = coarse[TIMES], coarse[SPEEDS], coarse[ACCELERATIONS]
+        at, held = closer_knots(padded, motion, size, total - MORE)
+        asked = asked._replace(curve=(at, held))
+        curve = PathCurve(at[..., : total + 1], held[..., : total + 1, :, :])
+    grid = _Grid(n, size, curve.at.shape[-1] - 1, per_knot, count)
+    # where the motion at an end is given, a guess for it is of little use
+    rests = np.asarray((coarse[SPECIAL] > 0.0).all(axis=-1))
+    near = _NearMotion(_motion_near(coarse, rests), fewer)
+    return _Begun(curve, grid, asked, near, coarse[SPECIAL])
 
 
 def _within_bounds(
@@ -270,58 +310,66 @@ def _results(
         each[..., : count + 3] for each in motion[:SPECIAL]
     )
     s, held = curves.curve.at, curves.curve.knots
-    of_path, still = curves.reason, curves.still
     batch = fault.shape
     in_motion = special <= 0.0
-    most = (1.0 + EXCESS) * np.array([1.0 + EXCESS, 1.0, 1.0])
+    is_moving = in_motion.any(axis=-1)
     with np.errstate(all="ignore"):
         # what rests at both ends is slowed down to be within limits
         slower = np.sqrt(np.maximum(peak[..., :2].max(axis=-1), 1.0))
         slower = np.maximum(slower, np.cbrt(peak[..., 2]))
-        slower = np.where(in_motion.any(axis=-1), 1.0, slower)[..., None]
+        slower = np.where(is_moving, 1.0, slower)[..., None]
         time, speed = time * slower, speed / slower
         acceleration = acceleration / (slower * slower)
-        too_fast = (peak > most).any(axis=-1) & in_motion.any(axis=-1)
-    start_or_end = np.where(in_motion[..., 0], *_TOO_FAST)
-    # what rests at both ends is not too fast there, but stopped by limits
-    is_too_fast = (fault == _TOO_FAST[0]) | (fault == _TOO_FAST[1])
-    fault = np.where(is_too_fast & ~in_motion.any(axis=-1), _STOPS, fault)
-    fault = np.where(too_fast & (fault <= 0.0), start_or_end, fault)
-    fault = np.where((fault <= 0.0) & ~np.isfinite(time[..., -1]), _STOPS, fault)
-    fault = np.where(blocked & (of_path <= 0.0), _STOPS, fault)
-    reason = np.where((of_path > 0.0), of_path, np.where(still, 0.0, fault))
-    reason = reason.astype(np.int8)
-    still = np.broadcast_to(still, batch) & (reason == 0)
-    failed = reason > 0
-    for part in (time, speed, acceleration):
-        part[failed] = np.nan
-        part[still] = 0.0
-    s = np.broadcast_to(s, (*batch, *s.shape[-1:]))
-    if still.any():
-        ends = s[still][..., 0], s[still][..., -1]
-        points[still] = np.linspace(*ends, count + 3, axis=-1)
-    curve = PathCurve(s, np.broadcast_to(held, (*batch, *held.shape[-3:])))
+    is_sound = (fault <= 0.0) & (time[..., -1] < np.inf) & (curves.reason <= 0)
+    if (is_sound & ~(curves.still | blocked | is_moving)).all():
+        reason = np.zeros(batch, dtype=np.int8)
+    else:
+        fault = _faults(motion, in_motion, time)
+        reason = _reasons(fault, curves, blocked)
+        still = np.broadcast_to(curves.still, batch) & (reason == 0)
+        failed = reason > 0
+        for part in (time, speed, acceleration):
+            part[failed] = np.nan
+            part[still] = 0.0
+        first, last = (np.broadcast_to(s[..., k], batch)[still] for k in (0, -1))
+        points[still] = np.linspace(first, last, count + 3, axis=-1)
+    if batch != s.shape[:-1]:
+        s = np.broadcast_to(s, (*batch, *s.shape[-1:]))
+        held = np.broadcast_to(held, (*batch, *held.shape[-3:]))
+    curve = PathCurve(s, held)
     for array in (time, speed, reason, points, acceleration, curve.at, curve.knots):
         array.flags.writeable = False
     return JerkTimed(time[..., -1], time, speed, reason, curve, points, acceleration)
 
 
-def _useful_share(
-    curve: PathCurve, acceleration: Array, jerk: Array, pushes: Array
-) -> Array:
-    """Return the part of limits of jerk that is made use of, shape (..., 1).
+def _faults(
+    motion: Any, in_motion: npt.NDArray[np.bool_], time: Array
+) -> npt.NDArray[np.float64]:
+    """Return why kernels found no motion, numbers of `PathReason`, or 0.
 
-    It is 1 but for limits so high that a motion accelerates fully within `SHORTEST` of
-    its path, over lengths that no grid resolves: s = j t^3 / 6 with t = a / j.
+    in_motion: Which ends are in motion, shape (..., 2).
     """
-    slopes = np.abs(curve.knots[..., [0, -1], 1, :])
-    length = (curve.at[..., -1] - curve.at[..., 0])[..., None]
-    most = np.minimum(-acceleration[..., 0, :], acceleration[..., 1, :])
-    with np.errstate(all="ignore"):
-        push = np.minimum((most[..., None, :] / slopes).min(axis=-1), pushes)
-        more = (jerk[..., None, :] / slopes).min(axis=-1)
-        share = np.sqrt(push**3 / (6.0 * SHORTEST * length)) / more
-    return np.minimum(np.nan_to_num(share, nan=1.0).min(axis=-1, keepdims=True), 1.0)
+    peak, fault = motion[PEAK], motion[FAULT]
+    is_moving = in_motion.any(axis=-1)
+    most = (1.0 + EXCESS) * np.array([1.0 + EXCESS, 1.0, 1.0])
+    with np.errstate(invalid="ignore"):
+        too_fast = (peak > most).any(axis=-1) & is_moving
+    start_or_end = np.where(in_motion[..., 0], *_TOO_FAST)
+    # what rests at both ends is not too fast there, but stopped by limits
+    is_too_fast = (fault == _TOO_FAST[0]) | (fault == _TOO_FAST[1])
+    fault = np.where(is_too_fast & ~is_moving, _STOPS, fault)
+    fault = np.where(too_fast & (fault <= 0.0), start_or_end, fault)
+    return np.where((fault <= 0.0) & ~np.isfinite(time[..., -1]), _STOPS, fault)
+
+
+def _reasons(
+    fault: Array, curves: Curves, blocked: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.int8]:
+    """Return why there is no motion: the path, limits of 0, or the kernel."""
+    of_path = curves.reason
+    fault = np.where(blocked & (of_path <= 0.0), _STOPS, fault)
+    reason = np.where(of_path > 0.0, of_path, np.where(curves.still, 0.0, fault))
+    return reason.astype(np.int8)
 
 
 class _KernelQuestion(NamedTuple):
@@ -391,10 +439,17 @@ class _NearMotion(NamedTuple):
     intervals: int
 
 
+@lru_cache(maxsize=8)
 def _no_motion(size: tuple[int, int]) -> tuple[Array, ...]:
     """Return what says that there is no motion to begin with."""
     nothing = np.zeros(size[1] + 3)
     return nothing, nothing, nothing, np.zeros(2), np.zeros(())
+
+
+@lru_cache(maxsize=8)
+def _ones(intervals: int) -> Array:
+    """Return what does not tighten limits of any interval."""
+    return np.ones(intervals)
 
 
 def _motion_near(
@@ -472,11 +527,14 @@ def _tightened(grid: _Grid, asked: _KernelQuestion, was: int, rows: int) -> list
     """
     found: list[Array] = list(grid.kernel(was, rows)(*asked.arrays))
     kernel = grid.kernel(grid.total, rows)
-    over_jerk = np.asarray(found[PEAK][..., 2] > (1.0 + LOCAL) ** 3)
-    if over_jerk.any():
+    for _ in range(TIGHTENINGS):
+        over_jerk = np.asarray(found[PEAK][..., 2] > (1.0 + LOCAL) ** 3)
+        if not over_jerk.any():
+            break
         jerks = found[JERKS]
         factor = np.maximum(np.nan_to_num(jerks, nan=1.0), 1.0)
-        asked = asked._replace(tighter=np.where(jerks < 0.5 * FAST, factor, 1.0))
+        factor = asked.tighter * np.where(jerks < 0.5 * FAST, factor, 1.0)
+        asked = asked._replace(tighter=factor)
         _find_again(kernel, asked, found, over_jerk)
     in_motion = (found[SPECIAL] <= 0.0).any(axis=-1)
     if not in_motion.any():
@@ -526,21 +584,26 @@ def _find_again(
 
 
 def _finite(
-    limits: PathLimits, moves: npt.NDArray[np.bool_]
+    limits: PathLimits, curve: PathCurve
 ) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
-    """Return limits without infinity and 0, and which paths limits of 0 stop.
-
-    moves: Which joints move, shape (..., n).
-    """
-    blocked = np.zeros((), dtype=bool)
+    """Return limits without infinity and 0, and which paths limits of 0 stop."""
+    blocked = _NOT_BLOCKED
     finite: list[Array] = []
     for limit in limits:
+        most = np.minimum(np.maximum(limit, -UNLIMITED), UNLIMITED)
         none = limit == 0.0
         if none.any():
-            blocked = blocked | (none.any(axis=-2) & moves).any(axis=-1)
-        sides = np.array([[-1.0], [1.0]])
-        finite.append(np.where(none, sides, np.clip(limit, -UNLIMITED, UNLIMITED)))
+            blocked = blocked | (none.any(axis=-2) & _moving(curve)).any(axis=-1)
+            most = np.where(none, [[-1.0], [1.0]], most)
+        finite.append(most)
     return finite[0], finite[1], blocked
+
+
+def _moving(curve: PathCurve) -> npt.NDArray[np.bool_]:
+    """Return which joints move, shape (..., n)."""
+    positions = curve.knots[..., 0, :]
+    moves = (positions != positions[..., :1, :]).any(axis=-2)
+    return moves | (curve.knots[..., 1:, :] != 0.0).any((-2, -3))
 
 
 def _per_knot(positions: Array, given: Any) -> int:
@@ -555,8 +618,9 @@ def _per_knot(positions: Array, given: Any) -> int:
         with np.errstate(all="ignore"):
             inner = np.einsum("...j,...j->...", steps[..., 1:, :], steps[..., :-1, :])
             cosine = inner / (lengths[..., 1:] * lengths[..., :-1])
-            turns = np.arccos(np.clip(cosine, -1.0, 1.0)).mean(axis=-1)
-        turn = np.nan_to_num(turns).max(initial=0.0)
+            cosine = np.minimum(np.maximum(cosine, -1.0), 1.0)
+            turns = np.arccos(cosine).mean(axis=-1)
+        turn = np.fmax.reduce(turns, axis=None, initial=0.0)
         per_knot = max(per_knot, min(MOST_PER_KNOT, int(np.ceil(turn / TURN))))
     return per_knot
 

@@ -193,7 +193,8 @@ def _greatest(samples: Sequence[Vector]) -> Number:
 
     Between samples parabolas exceed them by an eighth of second differences at most.
     That is far more than they do where they do not turn, but bounds by slopes let a
-    motion exceed its limits by 0.3 %.
+    motion exceed its limits by 0.3 %. Those through the last three samples may exceed
+    the last one, where they turn before it, and likewise at the start.
     """
     most: Number = 0.0
     for values in zip(*samples, strict=True):
@@ -201,9 +202,19 @@ def _greatest(samples: Sequence[Vector]) -> Number:
             absolute(a - 2.0 * b + c)
             for a, b, c in zip(values, values[1:], values[2:], strict=False)
         ]
-        for value, bend in zip(values, [0.0, *bends, 0.0], strict=True):
+        first, last = _turns(*values[:3]), _turns(*values[:-4:-1])
+        bends = [first * bends[0], *bends, last * bends[-1]]
+        for value, bend in zip(values, bends, strict=True):
             most = greater(most, absolute(value) + 0.125 * bend)
     return most
+
+
+def _turns(a: Number, b: Number, c: Number) -> Number:
+    """Return 1 where a parabola exceeds the end a behind it, else 0.
+
+    b and c are the next samples: its slope at a is (4 b - 3 a - c) / 2.
+    """
+    return select(a * (4.0 * b - 3.0 * a - c) > 0.0, 1.0, 0.0)
 
 
 def reason_found(relaxing: Number, moving: Vector, lasts: Number) -> Number:

@@ -86,19 +86,4 @@ class GridEnds(NamedTuple):
 
     special: Vector
     moving: Vector
-    first_slopes: Vector
-    last_slopes: Vector
-
-    def rows(self) -> list[list[Number]]:
-        """Return w / x over limits of the constant jerks at both ends, 0 in motion.
-
-        The path jerk is 2/9 x1^(3/2) / hs^2.
-        """
-        found: list[list[Number]] = []
-        slopes = self.first_slopes, self.last_slopes
-        for hs, moves, slope in zip(self.special, self.moving, slopes, strict=True):
-            is_moving = moves > 0.0
-            factor = select(is_moving, 0.0, 2.0 / 9.0)
-            safe = select(is_moving, 1.0, hs)
-            found.append([factor / (safe * safe) * m for m in slope])
-        return found
+    end_rows: Matrix

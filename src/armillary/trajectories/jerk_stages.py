@@ -38,6 +38,7 @@ from armillary.trajectories.jerk_grid import (
     begin_envelope,
     choose_guess,
     chosen_point,
+    end_jerks,
     end_ratio,
     envelope_point,
     fall_envelope,
@@ -56,6 +57,7 @@ from armillary.trajectories.jerk_grid import (
     smooth_point,
     start_ends,
     turn_envelope,
+    useful_jerk,
 )
 from armillary.trajectories.jerk_guess import (
     begin_guess,
@@ -102,6 +104,13 @@ GAP: Final = 4e-4
 
 COARSE_GAP: Final = 3e-3
 """The same of motions on a coarser grid, from which others begin."""
+
+ENDING: Final = 0.6, 0.5
+"""Iterations end where Newton's decrement, squared, is less than this for each
+interval, and a step is longer: the next one wins mu times that, 0.02 %."""
+
+COARSE_ENDING: Final = 3.0, 0.1
+"""The same of motions on a coarser grid."""
 
 
 def jerk_pipeline(
@@ -200,8 +209,10 @@ def _first_iterate(regions: _Regions) -> tuple[Stage, ...]:
     ends, back = regions.ends, regions.back
     smooth = each(smooth_point, columns.b1, columns.kept)
     return (
+        ends(useful_jerk, columns.jerk),
         ends(grade),
         regions.bounded(grid_interval),
+        ends(end_jerks, columns.end_rows),
         each(least_steep, columns.steepest),
         ends(begin_envelope),
         each(rise_envelope, columns.rise_here, columns.envelope),
@@ -241,7 +252,7 @@ def _iterations(regions: _Regions) -> Stage:
         ends(end_share, columns.most),
         regions.bounded(share_taken, columns.taken_here),
         each(greatest_share, columns.most),
-        columns.stage(step_length),
+        ends(step_length),
         ends(move_ends),
         regions.several(moved_point, columns.b1),
         when(columns.relaxing, *regions.look()),
@@ -325,6 +336,7 @@ def jerk_records(
             parts=np.array([float(per_knot)]),
             count=np.array([float(count)]),
             gap=np.array([GAP if is_last else COARSE_GAP]),
+            ending=np.array([ENDING if is_last else COARSE_ENDING]),
             measures=np.array([float(is_last)]),
         ),
     }

@@ -280,7 +280,7 @@ def whole_path(joints: int, size: Size, intervals: int, per_knot: int) -> Kernel
 
 @lru_cache(maxsize=64)
 def _spline_code(joints: int, size: Size) -> CompiledPipeline:
-    return compile_pipeline(spline_pipeline(joints, size))
+    return compile_pipeline(spline_pipeline(joints, size), lanes=1)
 
 
 @lru_cache(maxsize=256)

@@ -389,10 +389,8 @@ def _check_fit(
         ModelError: A joint has no limit in one direction.
         ShapeError: Batches do not fit together.
     """
-    further = [] if torque is None else [torque]
-    if jerk is not None:
-        further.append(np.stack([-jerk, jerk], axis=-2))
-    check_limited(names, *limits, *further)
+    if jerk is None:  # limits of jerk are finite
+        check_limited(names, *limits, *([] if torque is None else [torque]))
     check_batches(
         path=batch,
         velocity=limits.velocity.shape[:-2],
