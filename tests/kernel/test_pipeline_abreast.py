@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from armillary.errors import KernelError
+from armillary.kernel.compiler import kernel_text
 from armillary.kernel.javascript import pipeline_function
+from armillary.kernel.machine_type import F64
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import compile_pipeline
 from armillary.kernel.pipeline_reference import evaluate
@@ -30,10 +32,12 @@ TABLES = {
 }
 
 
-def terms() -> Pipeline:
+def terms(*, refilled: bool = False) -> Pipeline:
     """Return sums that differ by term, of rows whose second number is above 0.
 
     A term is halved until it is small, which takes lanes different times.
+
+    refilled: Whether lanes take other terms then; all terms run.
     """
     begin = program(
         lambda x: (
@@ -76,7 +80,9 @@ def terms() -> Pipeline:
         Each("more", (add,)),
         finish,
     )
-    stages = begin, When("going", (Abreast("terms", inner, chosen="wanted"),))
+    chosen = "" if refilled else "wanted"
+    region = Abreast("terms", inner, chosen=chosen, refilled=refilled)
+    stages = begin, When("going", (region,))
     return Pipeline(
         "terms", (Port("x", (3,)),), (TERMS, MORE), stages, ("sums", "terms_of")
     )
@@ -89,11 +95,13 @@ def rows() -> np.ndarray:
     return x
 
 
+@pytest.mark.parametrize("refilled", [False, True])
 @pytest.mark.parametrize("lanes", [1, 4, 8, 16])
-def test_code_is_the_reference_whatever_the_lanes(lanes: int):
-    kernel = compile_pipeline(terms(), lanes=lanes)(TABLES)
+def test_code_is_the_reference_whatever_the_lanes(lanes: int, refilled: bool):
+    pipeline = terms(refilled=refilled)
+    kernel = compile_pipeline(pipeline, lanes=lanes)(TABLES)
     x = rows()
-    wanted = evaluate(terms(), kernel._native.tables, x)
+    wanted = evaluate(pipeline, kernel._native.tables, x)
     found = kernel(x)
     for a, b in zip(found, wanted, strict=True):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-14)
@@ -151,6 +159,40 @@ def test_a_choice_has_a_number_for_each_record():
     region = Abreast("more", (write,), chosen="x")
     with pytest.raises(KernelError, match="'x' has not one number for each record"):
         Pipeline("p", (Port("x", ()),), (MORE,), (region,), ("x",))
+
+
+def test_lanes_are_refilled_where_all_records_run_a_loop():
+    write = program(lambda x: x + 1.0, "y", x=())
+    region = Abreast("more", (write,), refilled=True)
+    with pytest.raises(KernelError, match="lanes of 'more' are refilled"):
+        Pipeline("p", (Port("x", ()),), (MORE,), (region,), ("x",))
+
+
+@pytest.mark.parametrize(
+    ("lanes", "features", "name"),
+    [(4, "+avx,+avx2", "avx2.permps"), (8, "+avx512f", "avx512.permvar")],
+)
+def test_rows_share_lanes_where_an_instruction_permutes_them(
+    lanes: int, features: str, name: str
+):
+    for refilled in (False, True):
+        pipeline = terms(refilled=refilled)
+        assert name in kernel_text(pipeline, F64.wide(lanes), features)
+        assert name not in kernel_text(pipeline, F64.wide(lanes), "+sse2")
+
+
+def test_records_of_many_rows_are_those_of_each_row_alone():
+    """Also those of rows that no record of is chosen, and of rows that are repeated."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(41, 3))
+    x[7:12] = x[6]
+    x[20:30, 1] = -1.0
+    for refilled in (False, True):
+        kernel = compile_pipeline(terms(refilled=refilled))(TABLES)
+        found = kernel(x)
+        for k, row in enumerate(x):
+            for a, b in zip(kernel(row), found, strict=True):
+                np.testing.assert_array_equal(a, b[k])
 
 
 def test_it_has_no_javascript():

@@ -305,6 +305,34 @@ class GeneralForm:
         """
         n = found.q.shape[-1]
         answer = self._verified(rows, asked, angles)
+        if not (answer[:, n + 2] == SOLVED).all():
+            rows, answer = self._settled(rows, answer, found, every=every)
+        counts = np.bincount(rows, minlength=len(found.doubt))
+        slot = np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]
+        if counts.max(initial=0) > MOST:
+            found.doubt[counts > MOST] = MANY
+            fits = slot < MOST
+            rows, slot, answer = rows[fits], slot[fits], answer[fits]
+        # One index in place of two: these arrays are whole.
+        at = rows * MOST + slot
+        found.q.reshape(-1, n)[at] = answer[:, :n]
+        found.squares.reshape(-1, 2)[at] = answer[:, n : n + 2]
+        found.reason.reshape(-1)[at] = answer[:, n + 2]
+        is_open = (found.doubt != COMPLETE) & (counts == 0)
+        found.reason[is_open & (found.reason[:, 0] != INVALID_TARGET)] = NOT_FOUND
+
+    def _settled(
+        self, rows: Whole, answer: Array, found: _Found, *, every: bool
+    ) -> tuple[Whole, Array]:
+        """Return what is an answer, of rows of `checked_program`, and its targets.
+
+        Args:
+            rows: The target of each.
+            answer: The rows.
+            found: Where the others are noted.
+            every: As for `_answer`.
+        """
+        n = found.q.shape[-1]
         # Of fewer joints than six some joint positions are far from the target.
         far = answer[:, n + 2] == OUT_OF_REACH
         if far.any():
@@ -321,27 +349,19 @@ class GeneralForm:
         if missed.any():
             found.doubt[rows[missed]] = MISSED
             rows, answer = rows[~missed], answer[~missed]
-        counts = np.bincount(rows, minlength=len(found.doubt))
-        slot = np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]
-        beyond = slot >= MOST
-        if beyond.any():
-            found.doubt[rows[beyond]] = MANY
-            rows, slot, answer = rows[~beyond], slot[~beyond], answer[~beyond]
-        at = rows, slot
-        found.q[at] = answer[:, :n]
-        found.squares[at] = answer[:, n : n + 2]
-        found.reason[at] = answer[:, n + 2]
-        is_open = (found.doubt != COMPLETE) & (counts == 0)
-        found.reason[is_open & (found.reason[:, 0] != INVALID_TARGET)] = NOT_FOUND
+        return rows, answer
 
     def _verified(self, rows: Whole, asked: _Targets, angles: Array) -> Array:
         """Return the rows of `checked_program`, put at limits where OUTSIDE."""
         n = len(self._problem.joints)
         targets, near, allowed, threads = asked
-        targets = targets[rows]
+        targets = targets.take(rows, axis=0)
         near = near if near.ndim == 1 else near[rows]
         answer = self._checked(targets, allowed, near, angles, threads=threads)
-        outside = np.flatnonzero(answer[:, n + 2] % 1.0 >= OUTSIDE)
+        reason = answer[:, n + 2]
+        if (reason == SOLVED).all():
+            return answer
+        outside = np.flatnonzero(reason - np.floor(reason) >= OUTSIDE)
         if outside.size:
             q = self._problem.within(answer[outside, :n])
             squares = self._problem.squares(q, targets[outside])

@@ -1,8 +1,8 @@
-"""The code of an `Abreast`: the records of one row, each in a lane."""
+"""The code of an `Abreast`: records of one row, or of several, each in a lane."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 
 import msgspec
@@ -10,11 +10,12 @@ import msgspec
 from armillary.kernel.block_rows import aligned
 from armillary.kernel.builder import FunctionBuilder, Operand, Value
 from armillary.kernel.machine_type import I64, Type
+from armillary.kernel.permuted_lanes import permuted
 from armillary.kernel.pipeline_columns import read_by_programs, written_by_programs
 from armillary.kernel.stages import Abreast
 from armillary.kernel.tables import Field, Table
 
-__all__ = ["AbreastCode", "fields_in_lanes", "spread"]
+__all__ = ["AbreastCode", "fields_in_lanes", "picked", "spread"]
 
 UNROLLED = 8
 """Numbers that one turn of a loop copies."""
@@ -36,6 +37,24 @@ def spread(
         number = f.load(real.scalar, column, lane + k * lanes)
         f.store(number.splat(lanes), f.element(to, real, k), align=aligned(real))
 
+    _for_each(f, size, copy)
+
+
+def picked(
+    f: FunctionBuilder, real: Type, column: Value, order: Value, to: Value, size: int
+) -> None:
+    """Copy what a column has in lanes, which a vector tells, to those of another."""
+    align = aligned(real)
+
+    def copy(k: Operand) -> None:
+        numbers = f.load(real, column, k, align=align)
+        f.store(permuted(numbers, order), f.element(to, real, k), align=align)
+
+    _for_each(f, size, copy)
+
+
+def _for_each(f: FunctionBuilder, size: int, copy: Callable[[Operand], None]) -> None:
+    """Copy so many numbers, several in a turn of a loop."""
     whole = size // UNROLLED * UNROLLED
     if whole:
         with f.loop(whole, step=UNROLLED) as first:
@@ -66,7 +85,11 @@ class _FieldInLanes(msgspec.Struct, frozen=True):
 
 
 class AbreastCode:
-    """The loop over the records of one row, under construction.
+    """The loop over records, under construction.
+
+    Either the records of one row come after those of the one before (`begin`,
+    `groups`), or chosen records of all rows are noted first, and share lanes (`note`,
+    `noted_groups`).
 
     Attributes:
         results: The columns that records write entries of, and their numbers.
@@ -114,23 +137,33 @@ class AbreastCode:
         }
         self.chosen = None
         if stage.chosen:
-            size = sizes[stage.chosen]
-            self.chosen = rows[stage.chosen], size
-            self.numbers, self.some = f.reserve(8 * size), f.variable(I64, 0)
+            self.chosen = rows[stage.chosen], sizes[stage.chosen]
+            # Of all rows: which records run, which of their row, and of what row.
+            room = 8 * (sizes[stage.chosen] + 1) * real.lanes
+            self.numbers, self.places, self.rows = (f.reserve(room) for _ in range(3))
+            self.some = f.variable(I64, 0)
 
     def begin(self, lane: Value) -> Value:
         """Write which records of a row run; return whether any does."""
         if self.chosen is None:
             return self.count > 0
+        self.some.set(0)
+        self.note(lane)
+        return self.some.get() > 0
+
+    def note(self, lane: Value) -> None:
+        """Write which records of a row run behind those that were noted before."""
+        assert self.chosen is not None
         f, (column, size) = self.f, self.chosen
-        found = f.variable(I64, 0)
+        before = self.some.get()
         end = (self.count < size).select(self.count, f.constant(I64, size))
         with f.loop(end) as k:
             number = f.load(self.kind, column, k * self.real.lanes + lane)
-            f.store(k, self.numbers, found.get())
-            found.set(found.get() + (number > 0.0).to(I64, "zext"))
-        self.some.set(found.get())
-        return found.get() > 0
+            at = self.some.get()
+            f.store(k, self.numbers, at)
+            f.store(at - before, self.places, at)
+            f.store(lane, self.rows, at)
+            self.some.set(at + (number > 0.0).to(I64, "zext"))
 
     @contextmanager
     def groups(self, lane: Value) -> Generator[None]:
@@ -155,6 +188,45 @@ class AbreastCode:
                 packed = self._record(start + k, None)
                 self._write((own, packed), lane, k)
             first.set(start + lanes)
+
+    @contextmanager
+    def noted_groups(self) -> Generator[tuple[Value, Value, Value]]:
+        """Do the same for the records of all rows that were noted.
+
+        What follows is told the rows, a vector, where they are written, and how many
+        lanes are of records that no lane before has.
+        """
+        f, lanes = self.f, self.real.lanes
+        count = self.some.get()
+        with f.when(count > 0), f.loop(lanes - 1) as k:
+            # Lanes behind the last record repeat it.
+            for noted in (self.numbers, self.rows):
+                f.store(f.load(I64, noted, count - 1), noted, count + k)
+        first = f.variable(I64, 0)
+        with f.forever() as loop:
+            start = first.get()
+            loop.leave(start >= count)
+            left = count - start
+            some = (left < lanes).select(left, f.constant(I64, lanes))
+            rows = f.element(self.rows, I64, start)
+            with f.loop(lanes) as k:
+                record = self._record(start + k, self.numbers)
+                self._read(record, f.load(I64, rows, k), k)
+            yield f.load(I64.wide(lanes), rows, align=8), rows, some
+            with f.loop(some) as k:
+                own = self._record(start + k, self.numbers)
+                packed = self._record(start + k, self.places)
+                self._write((own, packed), f.load(I64, rows, k), k)
+            first.set(start + lanes)
+
+    def take(self, number: Value, lane: Value, to: Value) -> None:
+        """Put a record of a row in a lane."""
+        self._read(self._record(number, None), lane, to)
+
+    def leave(self, number: Value, lane: Value, source: Value) -> None:
+        """Write the entries of a record, which are in a lane, to those of a row."""
+        record = self._record(number, None)
+        self._write((record, record), lane, source)
 
     def _record(self, at: Value, numbers: Value | None) -> Value:
         """Return where a record lies."""

@@ -29,10 +29,13 @@ BUFFER_BYTES = 2**20
 MAX_ROW_BYTES = 2**19
 
 
-def kernel_text(program: Program | Pipeline, real: Type) -> str:
+def kernel_text(program: Program | Pipeline, real: Type, features: str = "") -> str:
     """Return the LLVM IR of a kernel: its block and its entries.
 
-    real: The values that it works on: a vector with a lane for each row.
+    Args:
+        program: What it computes.
+        real: The values that it works on: a vector with a lane for each row.
+        features: Of the machine, which pipelines may use beyond what LLVM does.
     """
     # What makes code is imported where the cache has none; a fork waits for it.
     with IMPORT_LOCK:
@@ -48,7 +51,7 @@ def kernel_text(program: Program | Pipeline, real: Type) -> str:
         with IMPORT_LOCK:
             from armillary.kernel.pipeline_code import pipeline_code  # few need it
 
-        functions, scratch = pipeline_code(program, real)
+        functions, scratch = pipeline_code(program, real, features=features)
     functions += ufunc_entry(program, real, scratch, has_tables=has_tables)
     if len(program.outputs) == 1:
         entry = fastcall_entry(program, real, scratch, has_tables=has_tables)
@@ -113,7 +116,7 @@ def compiled(
     code = loaded(
         key,
         target,
-        lambda: kernel_text(program, real),
+        lambda: kernel_text(program, real, target.features),
         level_of(program),
         variables=not isinstance(program, Program),
     )

@@ -1,83 +1,45 @@
 """The code of regions that take several parts of one row at once, each in a lane.
 
 Rows come one after the other. What a row has is copied to all lanes; then stages run
-for its records, pieces or directions.
+for its records, pieces or directions. Records of several rows may share lanes, see
+`shared_lanes_code.py`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Protocol, TypeAlias
 
-from armillary.kernel.abreast_code import AbreastCode, fields_in_lanes, spread
+from armillary.kernel.abreast_code import (
+    AbreastCode,
+    fields_in_lanes,
+    spread,
+)
 from armillary.kernel.block_rows import read_lane, write_lane
-from armillary.kernel.builder import FunctionBuilder, Value, Variable
-from armillary.kernel.machine_type import I64, Type
-from armillary.kernel.memory import Struct
+from armillary.kernel.builder import Value
+from armillary.kernel.machine_type import I64
 from armillary.kernel.nearest_code import NearestCode
-from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_columns import NUMBER, read_of_row, written_by_programs
 from armillary.kernel.polytope_code import PolytopeCode, polytope_bytes
+from armillary.kernel.region_code import (
+    Mask,
+    PipelineCode,
+    active_rows,
+    repeat_row,
+)
+from armillary.kernel.shared_lanes_code import chosen_of_all_rows, refilled_lanes
 from armillary.kernel.stages import (
     Abreast,
     LaneRegion,
     LeastWidth,
     NearestPoint,
-    Stage,
     Subdivide,
 )
 from armillary.kernel.subdivision_code import SubdivisionCode
-from armillary.kernel.tables import Field, Table
 
-__all__ = ["PipelineCode", "lane_region"]
-
-Mask: TypeAlias = Value | None
-"""Lanes that count; None for all of them."""
-
-
-class PipelineCode(Protocol):
-    """What a region needs of the function around it.
-
-    Attributes:
-        f: The function.
-        pipeline: What it computes.
-        real: The type of a vector, with a lane for each row.
-        scalar: That of one number.
-        bits: The integer with a bit for each lane.
-        repeated: A bit for each row whose inputs are those of the row before.
-        columns: The memory of columns.
-        fields: The fields of records around, how records lie, and where.
-        flags: Lanes that any program flagged.
-    """
-
-    f: FunctionBuilder
-    pipeline: Pipeline
-    real: Type
-    scalar: Type
-    bits: Type
-    repeated: Value
-    columns: dict[str, Value]
-    fields: dict[str, tuple[Field, Struct, Value]]
-    flags: Variable
-
-    def memory(self, size: int, *, in_registers: bool = False) -> Value:
-        """Return memory for a vector for each of some numbers."""
-        ...
-
-    def memories(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Value]:
-        """Return memory for columns."""
-        ...
-
-    def records(self, table: Table) -> tuple[Value, Value]:
-        """Return where the records of a table lie, and how many there are."""
-        ...
-
-    def stages(self, stages: Sequence[Stage], active: Mask) -> None:
-        """Write stages."""
-        ...
+__all__ = ["lane_region"]
 
 
 def lane_region(code: PipelineCode, stage: LaneRegion, active: Mask) -> None:
@@ -117,6 +79,17 @@ def _abreast(code: PipelineCode, stage: Abreast, active: Mask) -> None:
     sizes = {n: math.prod(shape_of(n)) for n in (*used, *rows)}
     given = (stage, table, used), code.records(table), (rows, own, sizes)
     records = AbreastCode(code.f, code.real, *given)
+    # Of these, records read whole what others of their row write.
+    is_entangled = any(
+        used[n].of in read_of_row(code.pipeline, stage)
+        for n in written_by_programs(stage.stages) & used.keys()
+    )
+    shares_lanes = stage.chosen or stage.refilled
+    if shares_lanes and code.permutes and not is_entangled:
+        write = refilled_lanes if stage.refilled else chosen_of_all_rows
+        write(code, stage, active, own, records)
+        code.fields = around
+        return
     with _row_by_row(code, stage, active, own, records.results, records.begin) as lane:
         code.fields = {n: x for n, x in around.items() if n not in own}
         with records.groups(lane):
@@ -189,16 +162,14 @@ def _row_by_row(
         results: Where what follows writes numbers of each lane, and how many.
         begin: From a lane to whether anything follows for it.
     """
-    f, lanes = code.f, code.real.lanes
-    shapes = code.pipeline.columns
+    f, shapes = code.f, code.pipeline.columns
     rows, flags = code.columns, code.flags
     of_row = read_of_row(code.pipeline, stage)
     copies = code.memories({name: shapes[name] for name in of_row})
     code.columns = {**rows, **copies, **own}
     code.flags = f.variable(code.bits, 0)
-    counted = f.constant(code.bits, -1) if active is None else active.packed()
-    bits = f.variable(I64, counted.to(I64, "zext") & ((1 << lanes) - 1))
-    repeated = code.repeated & (bits.get() << 1)
+    counted, repeated = active_rows(code, active)
+    bits = f.variable(I64, counted)
     with f.forever() as each_row:
         each_row.leave(bits.get().equals(0))
         lane = f.count_trailing_zeros(bits.get())
@@ -206,12 +177,9 @@ def _row_by_row(
         mine = f.constant(I64, 1) << lane
         # The same as the row before it, as is the padding behind the last row.
         with f.when((repeated & mine).differs(0)):
-            for result, size in results.items():
-                with f.loop(size) as k:
-                    before = f.load(code.scalar, result, k * lanes + lane - 1)
-                    f.store(before, result, k * lanes + lane)
-            last = (flags.get().to(I64, "zext") & (mine >> 1)) << 1
-            flags.set(flags.get() | last.to(code.bits, "trunc"))
+            inner, code.flags = code.flags, flags
+            repeat_row(code, results, lane)
+            code.flags = inner
             each_row.repeat()
         if begin is not None:
             with f.when(~begin(lane)):

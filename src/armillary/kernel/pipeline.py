@@ -181,7 +181,8 @@ def stage_texts(stages: Sequence[Stage]) -> Iterator[str]:
                 )
                 yield f"each {names!r} {stage.near!r} ("
             case Abreast():
-                yield f"abreast {stage.table!r} {stage.chosen!r} {stage.packed} ("
+                how = stage.packed, stage.refilled
+                yield f"abreast {stage.table!r} {stage.chosen!r} {how!r} ("
             case At():
                 yield f"at {stage.table!r} {stage.record!r} ("
             case While():
@@ -451,6 +452,12 @@ class _Check:
                     f"an `Abreast` reads '{stage.table}', whose field '{one.name}' is "
                     "an entry that rows choose"
                 )
+        loops = sum(isinstance(each, While) for each in stage.stages)
+        if stage.refilled and (stage.chosen or loops != 1):
+            raise self.fault(
+                f"lanes of '{stage.table}' are refilled, for which all records must "
+                "run, and one stage be a `While`"
+            )
         if stage.chosen:
             self.known(stage.chosen, known, "which records are chosen")
             if len(self.shapes[stage.chosen]) != 1:

@@ -28,6 +28,7 @@ from armillary.kernel.lane_region_code import lane_region
 from armillary.kernel.machine_type import I1, I64, PTR, VOID, Type, bits_of_lanes
 from armillary.kernel.memory import Struct, copy_bytes
 from armillary.kernel.near_code import near_records
+from armillary.kernel.permuted_lanes import can_permute
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_columns import (
     IN_REGISTERS,
@@ -68,7 +69,7 @@ TABLE: Final = Struct.of(records=(PTR, 1), count=(I64, 1))
 
 
 def pipeline_code(
-    pipeline: Pipeline, real: Type, *, dispatcher: str = ""
+    pipeline: Pipeline, real: Type, *, dispatcher: str = "", features: str = ""
 ) -> tuple[list[FunctionBuilder], int]:
     """Return @block(ptr in..., ptr out..., ptr scratch, ptr tables), and its scratch.
 
@@ -77,11 +78,13 @@ def pipeline_code(
         real: The type of a vector, with a lane for each row.
         dispatcher: The function that runs what a `Call` chooses, where records have
             numbers in place of addresses: those are its last arguments.
+        features: Of the machine, as LLVM lists them.
     """
     code = _PipelineCode(
         pipeline, real, "block", dict.fromkeys(("scratch", "tables"), PTR)
     )
     code.dispatcher = dispatcher
+    code.permutes = can_permute(real, features)
     code.read_rows()
     code.compare_rows()
     code.stages(pipeline.stages, None)
@@ -142,6 +145,7 @@ class _PipelineCode:
         self.flags = f.variable(self.bits, 0)
         self.called_functions: list[FunctionBuilder] = []
         self.dispatcher = ""
+        self.permutes = False
         self.repeated = f.constant(I64, 0)
         self.scratch = 0
         self.programs: dict[Program, tuple[str, int]] = {}  # that are functions

@@ -117,12 +117,15 @@ class Abreast(msgspec.Struct, frozen=True):
             run. By default all.
         packed: Whether entries that stages write, and do not read, are those of the
             first records: as many as run, in order.
+        refilled: Whether a lane whose loop has ended takes another record while others
+            go on. All records run, and one of the stages is a `While`.
     """
 
     table: str
     stages: tuple[Stage, ...]
     chosen: str = ""
     packed: bool = False
+    refilled: bool = False
 
 
 @final

@@ -1,8 +1,8 @@
 """The first search for all solutions of a target, as one kernel.
 
-A target goes through all of it before the next one does: lanes are samples of its
-determinant, arcs of the circle, roots, then solutions. So no lane waits for another
-target, and a single one takes no longer than its share of many.
+Lanes are samples of the determinant of a target, then arcs of the circle, roots and
+solutions of a few targets. So hardly any lane is idle, and a single target takes no
+longer than its share of a few.
 """
 
 from __future__ import annotations

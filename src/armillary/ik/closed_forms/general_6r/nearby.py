@@ -193,10 +193,9 @@ def _span(M: Factored, D: list[list[Any]], count: int) -> list[list[Any]]:
     """Return vectors (12,) that span those of the nearest roots, as many."""
     inverses = inverse_pivots(M)
     if count == 1:
-        one: list[Any] = START[0]
-        for _ in range(ITERATIONS - 1):
-            one = _unit(solve(M, inverses, product(D, one)))
-        return [one]
+        # M^-1 D M^-1 y, of any length, which has a bound as small pivots are raised
+        one = solve(M, inverses, START[0])
+        return [solve(M, inverses, product(D, one))]
     span: list[list[Any]] = START
     for _ in range(ITERATIONS):
         span = [solve(M, inverses, product(D, y)) for y in span]

@@ -178,7 +178,7 @@ def real_root_stages(sample: Program) -> tuple[Stage, ...]:
     return (
         Abreast("samples", (sample,)),
         spectrum,
-        Abreast("arcs", _arc_stages()),
+        Abreast("arcs", _arc_stages(), refilled=True),
         loose(
             _all_arcs,
             "most_real is_rough turning kinds_of ones twos z",
@@ -277,7 +277,7 @@ def sample_program() -> Program:
     """Return the program of a sample of det M, from `E` and `gain`."""
 
     def formula(E: Any, gain: Any, basis: Any) -> Any:
-        return [*determinant(at_angle(E, basis), gain)]
+        return [*determinant(at_angle(E, (basis[0], basis[1], 1.0)), gain)]
 
     return loose(formula, "sample", E=(3, 6, 9), gain=(), basis=(3,))
 

@@ -218,7 +218,7 @@ def _sample() -> Program:
     def formula(
         E: Any, gain: Any, basis: Any, waves: Any, spectrum: Any, rounding: Any
     ) -> Any:
-        d, error = determinant(at_angle(E, basis), gain)
+        d, error = determinant(at_angle(E, (basis[0], basis[1], 1.0)), gain)
         sums = [
             [spectrum[k][x] + d * waves[k][x] for x in range(2)] for k in range(WAVES)
         ]

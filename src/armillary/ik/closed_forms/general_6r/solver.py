@@ -113,9 +113,10 @@ FIRST_AT_ONCE = 512
 AT_ONCE = 20_000
 """Starts of Newton's method next to solutions that are tried in one call."""
 
-ANYWHERE, HOPEFUL, HOPEFUL_ROUNDS = 128, 0.3, 4
-"""Starts anywhere; after two rounds of Newton's method from there those whose error is
-less go on, for as many more."""
+ANYWHERE, NEAREST, HOPEFUL, HOPEFUL_ROUNDS = 1024, 64, 0.3, 4
+"""Joint positions anywhere, and how many of them Newton's method starts from, whose
+poses are nearest to a target; after two rounds from there those whose error is less go
+on, for as many more."""
 
 ANYWHERE_FROM = 1e-5
 """Error of roots in the better order from which on Newton's method starts there."""
@@ -295,13 +296,13 @@ class SixAxesSolver:
         else:
             real = np.zeros((len(targets), 2))
             some, unsure, infinite = self._thorough(targets, some, real, threads)
-        kept = np.ones(len(inner), np.bool_)
-        kept[again] = False
-        kept = kept[found.rows]
-        rows = np.concatenate([found.rows[kept], again[some.rows]])
-        order = np.argsort(rows, kind="stable")
-        angles = np.concatenate([found.angles[kept], some.angles])[order]
-        return Solutions(rows[order], angles, unsure, infinite)
+        is_kept = np.ones(len(inner), np.bool_)
+        is_kept[again] = False
+        kept = np.flatnonzero(is_kept[found.rows])
+        rows, more_rows = found.rows[kept], again[some.rows]
+        at = np.searchsorted(rows, more_rows)
+        angles = np.insert(found.angles[kept], at, some.angles, axis=0)
+        return Solutions(np.insert(rows, at, more_rows), angles, unsure, infinite)
 
     def _thorough(
         self,
@@ -422,11 +423,13 @@ class SixAxesSolver:
         for k in range(0, max(count, 1), FIRST_AT_ONCE):
             targets = inner[k : k + FIRST_AT_ONCE]
             slots, is_whole, most = called(order.first, threads, targets)
-            rows, slot = np.nonzero(slots[:, :, STATE] > 0.0)
-            of = slots[rows, slot]
-            columns = rows + k, of[:, :STATE], of[:, KEY:], of[:, REGULAR]
-            parts.append((*columns, is_whole, most))
-        *columns, is_whole, most = map(np.concatenate, zip(*parts, strict=True))
+            flat = slots.reshape(-1, slots.shape[-1])
+            filled = np.flatnonzero(flat[:, STATE] > 0.0)
+            rows = filled // slots.shape[1] + k
+            parts.append((rows, flat.take(filled, axis=0), is_whole, most))
+        joined = map(np.concatenate, zip(*parts, strict=True))
+        rows, of, is_whole, most = joined if len(parts) > 1 else parts[0]
+        columns = rows, of[:, :STATE], of[:, KEY:], of[:, REGULAR]
         found = FoundSolutions._make((*columns, count))
         return found, is_whole > 0.0, _even(most)
 
@@ -580,12 +583,19 @@ class SixAxesSolver:
 
     def _fifth(self, inner: Array, threads: int | None) -> FoundSolutions:
         """Return what is found from anywhere, of solutions that stand alone."""
-        starts, parts = self._anywhere, list[FoundSolutions]()
-        together = AT_ONCE // len(starts)
+        starts, poses = self._anywhere
+        parts = list[FoundSolutions]()
+        together = AT_ONCE // NEAREST
         for k in range(0, len(inner), together):
-            count = len(inner[k : k + together])
-            rows = k + np.repeat(np.arange(count), len(starts))
-            targets, q = inner[rows], np.tile(starts, (count, 1))
+            some = inner[k : k + together]
+            # |a - b|^2 = a a - 2 a b + b b, of which the first is the same for all.
+            # Sums are those of each target alone, so a single call has the same bits.
+            flat = some[:, :3].reshape(len(some), -1)
+            products = np.einsum("ij,kj->ik", flat, poses)
+            apart = (poses * poses).sum(axis=1) - 2.0 * products
+            chosen = np.argpartition(apart, NEAREST, axis=1)[:, :NEAREST]
+            rows = k + np.repeat(np.arange(len(some)), NEAREST)
+            targets, q = inner[rows], starts[np.sort(chosen, axis=1).ravel()]
             q, *_ = called(self._polish, threads, targets, q)
             q, error, *_ = called(self._polish, threads, targets, q)
             near = np.flatnonzero(error < HOPEFUL)
@@ -601,11 +611,11 @@ class SixAxesSolver:
         return distinct([FoundSolutions.joined(parts)])
 
     @cached_property
-    def _anywhere(self) -> Array:
-        """Return joint positions in which Newton's method starts for any target."""
-        most = np.where(self.arm.slides, LENGTHS, np.pi)
-        shape = ANYWHERE, len(self.arm.slides)
-        return np.random.default_rng(7).uniform(-1.0, 1.0, shape) * most
+    def _anywhere(self) -> tuple[Array, Array]:
+        """Return joint positions anywhere, and the numbers of their poses, (k, 12)."""
+        rng = np.random.default_rng(7)
+        q, poses = _drawn(rng, self._links, self.arm.slides, ANYWHERE)
+        return q, poses[:, :3].reshape(len(poses), -1)
 
     def _searched(
         self,
@@ -637,8 +647,15 @@ class SixAxesSolver:
 
 def _samples(links: Array, slides: Sequence[bool]) -> tuple[Array, Array]:
     """Return random q (SAMPLES, 6) of an arm, and the poses that they lead to."""
+    return _drawn(np.random.default_rng(99), links, slides, SAMPLES)
+
+
+def _drawn(
+    rng: np.random.Generator, links: Array, slides: Sequence[bool], count: int
+) -> tuple[Array, Array]:
+    """Return so many random q of an arm, and the poses that they lead to."""
     most = np.where(slides, LENGTHS, np.pi)
-    q = np.random.default_rng(99).uniform(-1.0, 1.0, (SAMPLES, len(slides))) * most
+    q = rng.uniform(-1.0, 1.0, (count, len(slides))) * most
     poses = moved(q[:, 0], slides=slides[0])
     for k, link in enumerate(links):
         poses = poses @ link @ moved(q[:, k + 1], slides=slides[k + 1])
