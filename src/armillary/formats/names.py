@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report
-from armillary.formats.xml import Element
 from armillary.model.link import Link
 from armillary.model.validate import ModelProblem, problems_of
+
+if TYPE_CHECKING:  # other formats than XML have names, too
+    from armillary.formats.xml import Element
 
 __all__ = [
     "FreeNames",
