@@ -292,7 +292,7 @@ class Report:
 
     def contents(self) -> tuple[object, ...] | None:
         """Return what was added so far, for `restore`; None if not all was kept."""
-        if max(self._all.counts.values(), default=0) > self._all.most_kept:
+        if max(self._all.counts) > self._all.most_kept:
             return None
         kinds = self.unsupported.kinds
         return tuple(self._all.kept), kinds, self._all.hints_left
