@@ -24,7 +24,7 @@ from armillary.programs.steps import (
     Wait,
     WaitFor,
 )
-from belt_cell import HEIGHT, READY, SIDE, TOOL, above, place
+from belt_cell import HEIGHT, READY, SIDE, TOOL, above, box, place
 
 ROBOT = "irb2400"
 FAST: Any = {"acceleration": 8.0}
@@ -185,3 +185,78 @@ def test_a_program_that_was_run_finds_nothing_again(cell: arm.Cell, calls: Calls
     again = own.run(carrying(1), **FAST)
     assert again.duration == first.duration
     assert calls["lines_of"] == calls["curve_through"] == calls["meet"] == 0
+
+
+def on_slide(axis: str) -> arm.Cell:
+    """A robot, and a slide along x and y at 0, that carries a box."""
+    links = [
+        arm.Link(name="bed"),
+        arm.Link(
+            name="x", parent="bed", joint=arm.joints.Prismatic(axis=(1.0, 0.0, 0.0))
+        ),
+        arm.Link(
+            name="y", parent="x", joint=arm.joints.Prismatic(axis=(0.0, 1.0, 0.0))
+        ),
+    ]
+    (robot,) = arm.example("irb2400").manipulators
+    slide = arm.Manipulator(name="slide", links=links)
+    return arm.Cell(name=axis, manipulators=[robot, slide, box("box")])
+
+
+def on_slide_driven(axis: str) -> arm.Program:
+    """One joint of the slide moves, which a robot follows and a sensor sees."""
+    where = arm.Pose.translation(0.5, 0.0, 0.0)
+    beam = arm.shapes.Box(size=(0.01, 0.01, 0.01), pose=where)
+    meet = PTP(to=above(0.9, 0.0, 0.8), frame=TOOL, relative_to="slide/y")
+    return arm.Program(
+        {
+            "drive": [Drive(joint=f"slide/{axis}", speed=0.25), Wait(seconds=2.5)],
+            ROBOT: [meet],
+        },
+        sensors={"beam": arm.Sensor(shape=beam)},
+    )
+
+
+def test_what_one_joint_does_is_not_kept_for_another():
+    """Both move in the same way from the same place; only their names differ."""
+    cell = on_slide("both")
+    start = cell.home.attach("box", "slide/y", pose=arm.Pose.translation(0.0, 0.0, 0.0))
+    cell.run(on_slide_driven("x"), start, **FAST)
+    after = cell.run(on_slide_driven("y"), start, **FAST)
+    alone = on_slide("both").run(on_slide_driven("y"), start, **FAST)
+    assert after.success, after.failure
+    assert after.signals == alone.signals
+    assert [c.value for c in after.signals if c.signal == "beam"] == [False]
+    times = np.linspace(0.0, after.duration, 200)
+    assert after.at(times).q.tobytes() == alone.at(times).q.tobytes()
+    pose = cell.fk(TOOL, relative_to="slide/y")(after.at(after.duration).q)
+    assert np.abs(pose - np.asarray(above(0.9, 0.0, 0.8).matrix())).max() < 1e-8
+
+
+def test_what_one_assembly_does_is_not_kept_for_another():
+    (linkage,) = arm.example("five_bar").manipulators
+    body = arm.Link(name="body", collisions=[arm.shapes.Sphere(radius=0.01)])
+    ball = arm.Manipulator(name="ball", links=[body])
+    cell = arm.Cell(name="linkage", manipulators=[linkage, ball])
+    assemblies = cell.branches()
+    to = np.asarray(cell.home.q) + 0.2
+    there = cell.fk("tool", state=assemblies["home"])(to)[:3, 3]
+    where = arm.Pose.translation(*there)
+    shape = arm.shapes.Sphere(radius=0.02, pose=where)
+    program = arm.Program(
+        {"five_bar": [PTP(to=to)]},
+        sensors={"there": arm.Sensor(shape=shape, parts=("ball",))},
+    )
+    for name, is_there in (("home", True), ("2", False)):
+        start = assemblies[name].attach(
+            "ball", "tool", pose=arm.Pose.translation(0, 0, 0)
+        )
+        timeline = cell.run(program, start, acceleration=5.0, velocity=2.0)
+        assert timeline.success, timeline.failure
+        times = np.linspace(0.0, timeline.duration, 1000)
+        tips = cell.fk("tool", state=start)(timeline.at(times).q)[:, :3, 3]
+        near = np.linalg.norm(tips - there, axis=1) < 0.03
+        assert near[-1] == is_there, name
+        (*_, last) = [each for each in timeline.signals if each.signal == "there"]
+        assert last.value == is_there, name
+        assert near.any() == is_there

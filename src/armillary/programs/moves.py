@@ -190,7 +190,7 @@ class Moves:
             values = track.at(now)
             key = (
                 *("meeting", step, track.joints.tobytes(), mover.limits),
-                *(now, *(part.tobytes() for part in values)),
+                *(now, *(part.tobytes() for part in values), world.coupled(track)),
                 world.ways(step.frame, step.relative_to, but=track),
             )
 
@@ -348,7 +348,7 @@ class Moves:
         return (
             *(way.key, frame, track.joints.tobytes(), way.mover.limits, world.time),
             *(part.tobytes() for part in track.at(world.time)),
-            world.ways(frame, *others, but=track),
+            *(world.coupled(track), world.ways(frame, *others, but=track)),
         )
 
     def planned(self, step: Planned, track: Track) -> Asking[tuple[list[Move], None]]:
@@ -369,7 +369,7 @@ class Moves:
         key = (
             *("planned", step, track.joints.tobytes()),
             *(state.q.tobytes(), state.placements, self._key_of_check()),
-            self.limits.key,
+            *(self.limits.key, world.branch),
         )
         motion = yield from self._kept_answer(key, lambda: self._plan(step, track))
         return [Move(motion)], None

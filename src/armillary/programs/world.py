@@ -347,13 +347,13 @@ class World:
             own = but.places if but else ()
             others = chain.others[track] = sorted(chain.joints.difference(own))
         where = self.values(self.time).q[others].tobytes() if others else b""
-        return chain.placed, where
+        return chain.placed, where, self.branch
 
     def ways(self, *frames: str, but: Track | None) -> Hashable:
         """Return what decides how frames move from now on, likewise."""
         _, joints = self.chain(*frames)
         moving = [
-            (piece.start, piece.end, *_numbers_of(piece.motion))
+            (each.joints.tobytes(), piece.start, piece.end, *_numbers_of(piece.motion))
             for each in self.tracks.values()
             if each.end > self.time
             and each is not but
@@ -508,11 +508,10 @@ class RunLimits:
         return self._accelerations[key]
 
 
-def _numbers_of(motion: Motion) -> tuple[bytes, bytes]:
+def _numbers_of(motion: Motion) -> tuple[bytes, ...]:
     """Return what decides a motion; bytes that are kept are hashed only once."""
-    return kept(
-        motion, "numbers", lambda: (motion.law.tobytes(), motion.curve.tobytes())
-    )
+    parts = motion.times, motion.law, motion.curve, motion.piece
+    return kept(motion, "numbers", lambda: tuple(each.tobytes() for each in parts))
 
 
 def _looped(cell: Workcell) -> dict[str, list[str]]:
