@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,15 @@ from armillary.kernel.machine_type import F64
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import compile_pipeline
 from armillary.kernel.pipeline_reference import evaluate
-from armillary.kernel.stages import Abreast, Each, Stage, When, While, program
+from armillary.kernel.stages import (
+    Abreast,
+    Each,
+    Farthest,
+    Stage,
+    When,
+    While,
+    program,
+)
 from armillary.kernel.tables import Table, index, reals, span
 from armillary.trace import Port
 from armillary.trace.functions import select, sin
@@ -193,6 +203,92 @@ def test_records_of_many_rows_are_those_of_each_row_alone():
         for k, row in enumerate(x):
             for a, b in zip(kernel(row), found, strict=True):
                 np.testing.assert_array_equal(a, b[k])
+
+
+SOME = Table("some", (reals("size"), index("out", "sums"), index("entry", "numbers")))
+CORNERS = Table("corners", (reals("points", (3, 2)),))
+RECORDS = {
+    "some": {
+        "size": 10.0 ** np.arange(7.0, 7.0 + COUNT),
+        "out": np.arange(COUNT),
+        "entry": np.arange(COUNT),
+    },
+    "corners": {"points": np.random.default_rng(2).uniform(9.0, 99.0, (1, 3, 2))},
+}
+
+
+def of_records(*stages: Stage, refilled: bool) -> Pipeline:
+    """Return the entries that records write of `sums` and `numbers`."""
+    begin = program(
+        lambda x: ([0.0 * x[0]] * COUNT, [9.0 + x[0] * k for k in range(COUNT)]),
+        "sums numbers",
+        x=(3,),
+    )
+    region = Abreast("some", stages, refilled=refilled)
+    ports, tables = (Port("x", (3,)),), (SOME, CORNERS)
+    return Pipeline("some", ports, tables, (begin, region), ("sums", "numbers"))
+
+
+def check_reference(pipeline: Pipeline, lanes: int) -> None:
+    kernel = compile_pipeline(pipeline, lanes=lanes)(RECORDS)
+    x = np.abs(np.random.default_rng(0).normal(size=(23, 3)))
+    wanted = evaluate(pipeline, kernel._native.tables, x)
+    for a, b in zip(kernel(x), wanted, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-14, atol=0)
+
+
+def test_what_lanes_would_flag_in_the_middle_of_a_loop_does_not_count():
+    """Rows with sines of large numbers are computed again; here none is large."""
+    begin = program(lambda x, size: (x[0] * size, 1.0), "value on", x=(3,), size=())
+    halve = program(
+        lambda value: (0.5 * value, select(value > 4.0, 1.0, 0.0)),
+        "value on",
+        value=(),
+    )
+    end = program(lambda value: 2.0 * sin(value), "out", value=())
+    stages = begin, While("on", (halve,), limit=200), end
+    rows = list[Any]()
+
+    def again(x: Any) -> Any:
+        rows.append(x)
+        return evaluate(pipeline, kernel._native.tables, x)
+
+    x = np.random.default_rng(0).uniform(1.0, 2.0, (23, 3))
+    for refilled in (False, True):
+        pipeline = of_records(*stages, refilled=refilled)
+        kernel = compile_pipeline(pipeline)(RECORDS).with_flagged_rows(again)
+        found, _ = kernel(x)
+        assert (found != 0.0).all()
+    assert not rows
+
+
+@pytest.mark.parametrize("lanes", [1, 4, 8])
+@pytest.mark.parametrize("refilled", [False, True])
+def test_what_a_search_finds_is_for_the_lanes_that_begin(refilled: bool, lanes: int):
+    aim = program(lambda x, size: ([x[1], x[2], size], 1.0), "way on", x=(3,), size=())
+    halve = program(
+        lambda p, size: ([0.5 * k for k in p], select(p[2] * size > 1e9, 1.0, 0.0)),
+        "p on",
+        p=(3,),
+        size=(),
+    )
+    end = program(lambda p: p[0] + 2.0 * p[1] + 3.0 * p[2], "out", p=(3,))
+    search = Farthest("corners", "points", "way", Port("p", (3,)))
+    stages = aim, search, While("on", (halve,), limit=200), end
+    check_reference(of_records(*stages, refilled=refilled), lanes)
+
+
+@pytest.mark.parametrize("lanes", [1, 4, 8])
+@pytest.mark.parametrize("refilled", [False, True])
+def test_entries_that_a_loop_writes_stay_where_it_has_ended(refilled: bool, lanes: int):
+    begin = program(lambda x: 1.0 + 0.0 * x[0], "on", x=(3,))
+    halve = program(
+        lambda entry: (0.5 * entry, select(entry > 1.0, 1.0, 0.0)),
+        "entry on",
+        entry=(),
+    )
+    stages = begin, While("on", (halve,), limit=200)
+    check_reference(of_records(*stages, refilled=refilled), lanes)
 
 
 def test_it_has_no_javascript():

@@ -193,8 +193,8 @@ class AbreastCode:
     def noted_groups(self) -> Generator[tuple[Value, Value, Value]]:
         """Do the same for the records of all rows that were noted.
 
-        What follows is told the rows, a vector, where they are written, and how many
-        lanes are of records that no lane before has.
+        It yields the row of each lane, a vector, where these rows are written, and how
+        many lanes have records that no lane before has.
         """
         f, lanes = self.f, self.real.lanes
         count = self.some.get()

@@ -35,6 +35,7 @@ from armillary.kernel.pipeline_columns import (
     INLINE,
     read_by_programs,
     with_addresses,
+    written_by,
     written_elsewhere,
 )
 from armillary.kernel.record_code import chosen_position, fill_fields
@@ -284,13 +285,15 @@ class _PipelineCode:
         if self.real.lanes == 1:
             self.stages(stages, None)
             return
+        # Columns that nobody else writes need no care: no reader sees what lanes
+        # outside have in them. Fields in lanes have what was read from the row.
+        names = written_elsewhere(self.pipeline, stages)
+        in_lanes = self.columns.keys() - self.pipeline.columns.keys()
         written = [
             (self.columns[name], k)
-            for name in written_elsewhere(self.pipeline, stages)
-            for k in range(math.prod(self.pipeline.columns[name]))
+            for name in (*names, *sorted(in_lanes & written_by(stages)))
+            for k in range(math.prod(self.pipeline.shape_of(name)))
         ]
-        # Columns that nobody else writes need no care: no reader sees what lanes
-        # outside have in them.
         before = [self.load(base, k) for base, k in written]
         self.stages(stages, mask)
         for (base, k), value in zip(written, before, strict=True):

@@ -34,9 +34,11 @@ __all__ = [
     "INLINE",
     "IN_REGISTERS",
     "NUMBER",
+    "read_by",
     "read_by_programs",
     "read_of_row",
     "with_addresses",
+    "written_by",
     "written_by_programs",
     "written_elsewhere",
 ]
@@ -80,6 +82,16 @@ def read_by_programs(stages: Sequence[Stage]) -> set[str]:
 def written_by_programs(stages: Sequence[Stage]) -> set[str]:
     """Return the columns and fields that programs in stages write."""
     return {port.name for one in programs_in(stages) for port in one.outputs}
+
+
+def read_by(stages: Sequence[Stage]) -> set[str]:
+    """Return the columns and fields that stages read."""
+    return set(_reads(stages))
+
+
+def written_by(stages: Sequence[Stage]) -> set[str]:
+    """Return the columns and fields that stages write."""
+    return set(_writers(stages))
 
 
 def read_of_row(pipeline: Pipeline, stage: LaneRegion) -> list[str]:

@@ -15,11 +15,7 @@ from armillary.kernel.abreast_code import AbreastCode, picked
 from armillary.kernel.block_rows import aligned
 from armillary.kernel.builder import Value, Variable
 from armillary.kernel.machine_type import I1, I64, bits_of_lanes
-from armillary.kernel.pipeline_columns import (
-    read_by_programs,
-    read_of_row,
-    written_by_programs,
-)
+from armillary.kernel.pipeline_columns import read_by, read_of_row, written_by
 from armillary.kernel.region_code import (
     Mask,
     PipelineCode,
@@ -119,8 +115,7 @@ class _Lanes:
         assert isinstance(loop, While)
         self.before, self.loop = stage.stages[:at], loop
         self.behind = stage.stages[at + 1 :]
-        read = read_by_programs(stage.stages)
-        self.kept = written_by_programs(self.behind) & read
+        self.kept = written_by(self.behind) & read_by(stage.stages)
         self.number = f.variable(I64, 0)  # of the next record of the first row left
         self.rows, self.numbers = f.reserve(8 * lanes), f.reserve(8 * lanes)
         with f.loop(lanes) as k:
@@ -169,12 +164,16 @@ class _Lanes:
     def begin(self) -> None:
         """Write the stages before the loop, for lanes that have just begun."""
         new = self._mask(self.new.get())
-        self._some(self.before, new, written_by_programs(self.before))
+        self._some(self.before, new, written_by(self.before))
         self.turns.set(new.select(0.0, self.turns.get()))
         self._look()
 
     def _some(self, stages: Sequence[Stage], mask: Value, names: set[str]) -> None:
-        """Write stages after which other lanes have in some columns what they had."""
+        """Write stages after which other lanes have in some columns what they had.
+
+        What programs flag of other lanes, which are in the middle of their loop or
+        idle, does not count.
+        """
         code = self.code
         written = [
             (code.columns[name], k)
@@ -182,7 +181,7 @@ class _Lanes:
             for k in range(math.prod(code.pipeline.shape_of(name)))
         ]
         kept = [self._load(base, k) for base, k in written]
-        code.stages(stages, None)
+        code.stages(stages, mask)
         for (base, k), value in zip(written, kept, strict=True):
             mixed = mask.select(self._load(base, k), value)
             code.f.store(mixed, base, k, align=aligned(code.real))
