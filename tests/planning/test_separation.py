@@ -321,6 +321,55 @@ def test_a_shallow_wall_all_around_an_axis_separates():
     assert cell.planner(check)(start, goal, timeout=None).success
 
 
+def on_slides(*boxes: tuple[float, float, float, float]) -> arm.Cell:
+    """Return a ball on two slides from 0 to 1 m among boxes, given by their ends."""
+    slides = [
+        arm.Link(
+            name=name,
+            parent=parent,
+            joint=arm.joints.Prismatic(axis=axis),
+            limits=arm.Limits(lower=0.0, upper=1.0),
+            collisions=[Sphere(radius=0.01)] if name == "y" else [],
+        )
+        for name, parent, axis in (("x", "base", (1, 0, 0)), ("y", "x", (0, 1, 0)))
+    ]
+    robot = arm.Manipulator(name="robot", links=[arm.Link(name="base"), *slides])
+    shapes = [
+        Box(
+            size=(right - left, top - low, 0.2),
+            pose=arm.Pose.translation(0.5 * (left + right), 0.5 * (low + top), 0.0),
+        )
+        for left, right, low, top in boxes
+    ]
+    things = arm.Link(name="base", collisions=shapes)
+    return arm.Cell(
+        manipulators=[robot, arm.Manipulator(name="things", links=[things])]
+    )
+
+
+@pytest.mark.parametrize("gap", [3e-4, 1e-3, 3e-3, 1e-2])
+def test_what_starts_beside_a_box_is_not_separated(monkeypatch, gap: float):
+    # The box of positions that the start is in has its middle in an obstacle, and the
+    # hole in the wall is narrower than boxes are.
+    half = 0.01 + gap
+    cell = on_slides(
+        (0.1, 0.3, 0.3, 0.7),
+        (0.58, 0.62, -0.1, 0.4 - half),
+        (0.58, 0.62, 0.4 + half, 1.1),
+    )
+    check = cell.collision()
+    assert check.motion((0.5, 0.4), (0.7, 0.4)).free
+    limited, goal = np.ones(2, np.bool_), np.array([[0.9, 0.7]])
+    for cells in (1 << 10, 1 << 12, 1 << 14):
+        monkeypatch.setattr("armillary.planning.separation.CELLS", cells)
+        for rows in (100, 300, 600):
+            monkeypatch.setattr("armillary.planning.separation.ROWS_FOR_ALL", rows)
+            for y in np.linspace(0.31, 0.69, 9):
+                start = np.array([0.31 + 1e-5, y])
+                ends = start, goal, 0
+                assert separating_pairs(check, cell.limits, limited, *ends) is None
+
+
 def test_of_joints_without_limits_nothing_is_said():
     planned = pinned(arm.Limits())
     start, goal = np.zeros(4), np.array([1.0, -1.0, 0.5, 2.0])

@@ -167,10 +167,12 @@ def _are_separated(
         elif _reached(boxes.state == FREE, first)[last].any():
             return False
         left = np.argwhere(is_left)
+        if not len(left):
+            return False
         if is_last and deepest < np.inf:
             return middles.are_blocked(left, counts, deadline)
         rows += len(left)
-        if not len(left) or rows > ROWS:
+        if rows > ROWS:
             return False
         for part in _parts(left):
             if is_over(deadline):
@@ -356,7 +358,10 @@ def _wall(
     depth = min(deepest / LESS_DEEP**3, float(depths.max()))
     for _ in range(DEPTHS):
         inside = _reached(depths < depth, start)
-        if depth > 0.0 and not inside[goals].any():
+        # Where the start's box is as deep, nothing is around what it leads to.
+        if not (depth > 0.0 and inside[start]):
+            break
+        if not inside[goals].any():
             wall = _with_neighbours(_with_neighbours(inside) & ~inside) & ~inside
             return depth, wall
         depth *= LESS_DEEP
