@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import ndimage
 
 import armillary as arm
+from armillary.planning import separation
 from armillary.planning.region import region_of
 from armillary.planning.separation import separating_pairs
 from armillary.shapes import Box, Capsule, Cylinder, HalfSpace, Sphere
@@ -368,6 +370,32 @@ def test_what_starts_beside_a_box_is_not_separated(monkeypatch, gap: float):
                 start = np.array([0.31 + 1e-5, y])
                 ends = start, goal, 0
                 assert separating_pairs(check, cell.limits, limited, *ends) is None
+
+
+def test_no_deeper_wall_is_sought_when_time_is_over(monkeypatch):
+    # Depths on a fine grid of an UR5's first joints took three times the timeout.
+    cell = on_slides((0.58, 0.62, -0.1, 0.38), (0.58, 0.62, 0.42, 1.1))
+    check, module = cell.collision(), separation
+    over: list[bool] = []
+    wall, reached = module._wall, module._reached
+    sought: list[int] = []
+
+    def late(*given: Any) -> Any:
+        over.append(True)
+        return wall(*given)
+
+    def counted(*given: Any) -> Any:
+        sought.append(len(over))
+        return reached(*given)
+
+    monkeypatch.setattr(module, "ROWS_FOR_ALL", 100)
+    monkeypatch.setattr(module, "_wall", late)
+    monkeypatch.setattr(module, "_reached", counted)
+    monkeypatch.setattr(module, "is_over", lambda deadline: deadline > 0 and over)
+    ends = np.array([0.3, 0.7]), np.array([[0.9, 0.7]])
+    limited = np.ones(2, np.bool_)
+    assert separating_pairs(check, cell.limits, limited, *ends, 1) is None
+    assert over and sought and not sum(sought)
 
 
 def test_of_joints_without_limits_nothing_is_said():

@@ -158,7 +158,7 @@ def _are_separated(
         is_left = boxes.reached & (boxes.state == MIXED)
         is_last = is_left.size << len(joints) > CELLS
         if rows + is_left.sum() > ROWS_FOR_ALL:
-            deepest, is_wall = _wall(boxes.depths, first, last, deepest)
+            deepest, is_wall = _wall(boxes.depths, first, last, deepest, deadline)
             # The smallest boxes must be small enough to be blocked there.
             finer = FINER * (CELLS / is_left.size) ** (1.0 / len(joints))
             if deepest < middles.moves(counts).min() / finer:
@@ -338,7 +338,11 @@ def _depth_gaps(tables: CheckTables, count: int) -> Array:
 
 
 def _wall(
-    depths: Array, start: tuple[int, ...], goals: tuple[Indices, ...], deepest: float
+    depths: Array,
+    start: tuple[int, ...],
+    goals: tuple[Indices, ...],
+    deepest: float,
+    deadline: int,
 ) -> tuple[float, Truths]:
     """Return a thin wall of boxes between a start and goals, as deep as there is one.
 
@@ -350,13 +354,16 @@ def _wall(
         goals: Boxes, by the numbers of each axis.
         deepest: How deep one was by the middles of larger boxes [m]; in those of
             smaller ones it may be deeper.
+        deadline: When to stop [ns], 0 for never: of fine grids each depth takes long.
 
     Returns:
         Its depth [m], and which boxes it is of; none where links that touch in the
-        middles of boxes do not separate them.
+        middles of boxes do not separate them, or where none is known in time.
     """
     depth = min(deepest / LESS_DEEP**3, float(depths.max()))
     for _ in range(DEPTHS):
+        if is_over(deadline):
+            break
         inside = _reached(depths < depth, start)
         # Where the start's box is as deep, nothing is around what it leads to.
         if not (depth > 0.0 and inside[start]):
