@@ -372,6 +372,18 @@ def test_what_starts_beside_a_box_is_not_separated(monkeypatch, gap: float):
                 assert separating_pairs(check, cell.limits, limited, *ends) is None
 
 
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_boxes_that_are_reached_are_those_of_one_component(axes: int):
+    rng = np.random.default_rng(axes)
+    for _ in range(200):
+        shape = tuple(rng.integers(1, 14, axes).tolist())
+        is_open = rng.random(shape) < rng.uniform(0.3, 1.0)
+        start = tuple(int(rng.integers(count)) for count in shape)
+        labels, _ = ndimage.label(is_open)
+        wanted = is_open & (labels == labels[start]) & is_open[start]
+        np.testing.assert_array_equal(separation._reached(is_open, start), wanted)
+
+
 def test_no_deeper_wall_is_sought_when_time_is_over(monkeypatch):
     # Depths on a fine grid of an UR5's first joints took three times the timeout.
     cell = on_slides((0.58, 0.62, -0.1, 0.38), (0.58, 0.62, 0.42, 1.1))

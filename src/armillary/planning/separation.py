@@ -386,24 +386,30 @@ def _with_neighbours(truths: Truths) -> Truths:
 
 
 def _reached(is_open: Truths, start: tuple[int, ...]) -> Truths:
-    """Return the boxes to which one leads by common faces of open ones."""
-    reached = np.zeros(is_open.shape, np.bool_)
-    reached[start] = is_open[start]
-    # All of a line of open boxes is reached with one of them.
-    lines = [_lines(is_open, axis) for axis in range(is_open.ndim)]
-    count = -1
-    while count < (count := int(reached.sum())):
-        for numbers in lines:
-            is_hit = np.zeros(int(numbers.max(initial=0)) + 1, np.bool_)
-            is_hit[numbers[reached]] = True
-            reached = is_hit[numbers] & is_open
-    return reached
+    """Return the boxes to which one leads by common faces of open ones.
 
-
-def _lines(is_open: Truths, axis: int) -> npt.NDArray[np.int32]:
-    """Return of which line of open boxes along an axis each box is, by numbers."""
-    along = is_open.swapaxes(axis, -1)
-    ends = ~along
-    ends[..., 0] = True
-    numbers = np.cumsum(ends.ravel(), dtype=np.int32).reshape(along.shape)
-    return numbers.swapaxes(axis, -1)
+    Runs of open boxes along the last axis are joined with those beside them: of those
+    that touch, each takes the least number, until all that are joined have the same.
+    """
+    if not is_open[start]:
+        return np.zeros(is_open.shape, np.bool_)
+    begins = is_open.copy()
+    begins[..., 1:] &= ~is_open[..., :-1]
+    runs = np.cumsum(begins, dtype=np.int32).reshape(is_open.shape)
+    pairs = [np.zeros((2, 0), np.int32)]
+    for axis in range(is_open.ndim - 1):
+        opened, numbers = is_open.swapaxes(0, axis), runs.swapaxes(0, axis)
+        both = opened[1:] & opened[:-1]
+        first = both.copy()
+        first[..., 1:] &= ~both[..., :-1]  # two runs touch all along
+        pairs.append(np.stack([numbers[1:][first], numbers[:-1][first]]))
+    joined, least = np.concatenate(pairs, axis=1), np.arange(runs.flat[-1] + 1)
+    while True:
+        labels = least[joined]
+        is_left = labels[0] != labels[1]
+        if not is_left.any():
+            return is_open & (least == least[runs[start]])[runs]
+        joined, labels = joined[:, is_left], labels[:, is_left]
+        np.minimum.at(least, labels.max(axis=0), labels.min(axis=0))
+        while (least != (lower := least[least])).any():
+            least = lower
