@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import ndimage
 
 import armillary as arm
+from armillary.planning import separation
 from armillary.planning.region import region_of
 from armillary.planning.separation import separating_pairs
 from armillary.shapes import Box, Capsule, Cylinder, HalfSpace, Sphere
@@ -319,6 +321,93 @@ def test_a_shallow_wall_all_around_an_axis_separates():
     goal[1] = 2.0 - 2.0 * np.pi
     assert separating_pairs(check, cell.limits, limited, start, goal[None], 0) is None
     assert cell.planner(check)(start, goal, timeout=None).success
+
+
+def on_slides(*boxes: tuple[float, float, float, float]) -> arm.Cell:
+    """Return a ball on two slides from 0 to 1 m among boxes, given by their ends."""
+    slides = [
+        arm.Link(
+            name=name,
+            parent=parent,
+            joint=arm.joints.Prismatic(axis=axis),
+            limits=arm.Limits(lower=0.0, upper=1.0),
+            collisions=[Sphere(radius=0.01)] if name == "y" else [],
+        )
+        for name, parent, axis in (("x", "base", (1, 0, 0)), ("y", "x", (0, 1, 0)))
+    ]
+    robot = arm.Manipulator(name="robot", links=[arm.Link(name="base"), *slides])
+    shapes = [
+        Box(
+            size=(right - left, top - low, 0.2),
+            pose=arm.Pose.translation(0.5 * (left + right), 0.5 * (low + top), 0.0),
+        )
+        for left, right, low, top in boxes
+    ]
+    things = arm.Link(name="base", collisions=shapes)
+    return arm.Cell(
+        manipulators=[robot, arm.Manipulator(name="things", links=[things])]
+    )
+
+
+@pytest.mark.parametrize("gap", [3e-4, 1e-3, 3e-3, 1e-2])
+def test_what_starts_beside_a_box_is_not_separated(monkeypatch, gap: float):
+    # The box of positions that the start is in has its middle in an obstacle, and the
+    # hole in the wall is narrower than boxes are.
+    half = 0.01 + gap
+    cell = on_slides(
+        (0.1, 0.3, 0.3, 0.7),
+        (0.58, 0.62, -0.1, 0.4 - half),
+        (0.58, 0.62, 0.4 + half, 1.1),
+    )
+    check = cell.collision()
+    assert check.motion((0.5, 0.4), (0.7, 0.4)).free
+    limited, goal = np.ones(2, np.bool_), np.array([[0.9, 0.7]])
+    for cells in (1 << 10, 1 << 12, 1 << 14):
+        monkeypatch.setattr("armillary.planning.separation.CELLS", cells)
+        for rows in (100, 300, 600):
+            monkeypatch.setattr("armillary.planning.separation.ROWS_FOR_ALL", rows)
+            for y in np.linspace(0.31, 0.69, 9):
+                start = np.array([0.31 + 1e-5, y])
+                ends = start, goal, 0
+                assert separating_pairs(check, cell.limits, limited, *ends) is None
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_boxes_that_are_reached_are_those_of_one_component(axes: int):
+    rng = np.random.default_rng(axes)
+    for _ in range(200):
+        shape = tuple(rng.integers(1, 14, axes).tolist())
+        is_open = rng.random(shape) < rng.uniform(0.3, 1.0)
+        start = tuple(int(rng.integers(count)) for count in shape)
+        labels, _ = ndimage.label(is_open)
+        wanted = is_open & (labels == labels[start]) & is_open[start]
+        np.testing.assert_array_equal(separation._reached(is_open, start), wanted)
+
+
+def test_no_deeper_wall_is_sought_when_time_is_over(monkeypatch):
+    # Depths on a fine grid of an UR5's first joints took three times the timeout.
+    cell = on_slides((0.58, 0.62, -0.1, 0.38), (0.58, 0.62, 0.42, 1.1))
+    check, module = cell.collision(), separation
+    over: list[bool] = []
+    wall, reached = module._wall, module._reached
+    sought: list[int] = []
+
+    def late(*given: Any) -> Any:
+        over.append(True)
+        return wall(*given)
+
+    def counted(*given: Any) -> Any:
+        sought.append(len(over))
+        return reached(*given)
+
+    monkeypatch.setattr(module, "ROWS_FOR_ALL", 100)
+    monkeypatch.setattr(module, "_wall", late)
+    monkeypatch.setattr(module, "_reached", counted)
+    monkeypatch.setattr(module, "is_over", lambda deadline: deadline > 0 and over)
+    ends = np.array([0.3, 0.7]), np.array([[0.9, 0.7]])
+    limited = np.ones(2, np.bool_)
+    assert separating_pairs(check, cell.limits, limited, *ends, 1) is None
+    assert over and sought and not sum(sought)
 
 
 def test_of_joints_without_limits_nothing_is_said():

@@ -158,7 +158,7 @@ def _are_separated(
         is_left = boxes.reached & (boxes.state == MIXED)
         is_last = is_left.size << len(joints) > CELLS
         if rows + is_left.sum() > ROWS_FOR_ALL:
-            deepest, is_wall = _wall(boxes.depths, first, last, deepest)
+            deepest, is_wall = _wall(boxes.depths, first, last, deepest, deadline)
             # The smallest boxes must be small enough to be blocked there.
             finer = FINER * (CELLS / is_left.size) ** (1.0 / len(joints))
             if deepest < middles.moves(counts).min() / finer:
@@ -167,10 +167,12 @@ def _are_separated(
         elif _reached(boxes.state == FREE, first)[last].any():
             return False
         left = np.argwhere(is_left)
+        if not len(left):
+            return False
         if is_last and deepest < np.inf:
             return middles.are_blocked(left, counts, deadline)
         rows += len(left)
-        if not len(left) or rows > ROWS:
+        if rows > ROWS:
             return False
         for part in _parts(left):
             if is_over(deadline):
@@ -336,7 +338,11 @@ def _depth_gaps(tables: CheckTables, count: int) -> Array:
 
 
 def _wall(
-    depths: Array, start: tuple[int, ...], goals: tuple[Indices, ...], deepest: float
+    depths: Array,
+    start: tuple[int, ...],
+    goals: tuple[Indices, ...],
+    deepest: float,
+    deadline: int,
 ) -> tuple[float, Truths]:
     """Return a thin wall of boxes between a start and goals, as deep as there is one.
 
@@ -348,15 +354,21 @@ def _wall(
         goals: Boxes, by the numbers of each axis.
         deepest: How deep one was by the middles of larger boxes [m]; in those of
             smaller ones it may be deeper.
+        deadline: When to stop [ns], 0 for never: of fine grids each depth takes long.
 
     Returns:
         Its depth [m], and which boxes it is of; none where links that touch in the
-        middles of boxes do not separate them.
+        middles of boxes do not separate them, or where none is known in time.
     """
     depth = min(deepest / LESS_DEEP**3, float(depths.max()))
     for _ in range(DEPTHS):
+        if is_over(deadline):
+            break
         inside = _reached(depths < depth, start)
-        if depth > 0.0 and not inside[goals].any():
+        # Where the start's box is as deep, nothing is around what it leads to.
+        if not (depth > 0.0 and inside[start]):
+            break
+        if not inside[goals].any():
             wall = _with_neighbours(_with_neighbours(inside) & ~inside) & ~inside
             return depth, wall
         depth *= LESS_DEEP
@@ -374,24 +386,30 @@ def _with_neighbours(truths: Truths) -> Truths:
 
 
 def _reached(is_open: Truths, start: tuple[int, ...]) -> Truths:
-    """Return the boxes to which one leads by common faces of open ones."""
-    reached = np.zeros(is_open.shape, np.bool_)
-    reached[start] = is_open[start]
-    # All of a line of open boxes is reached with one of them.
-    lines = [_lines(is_open, axis) for axis in range(is_open.ndim)]
-    count = -1
-    while count < (count := int(reached.sum())):
-        for numbers in lines:
-            is_hit = np.zeros(int(numbers.max(initial=0)) + 1, np.bool_)
-            is_hit[numbers[reached]] = True
-            reached = is_hit[numbers] & is_open
-    return reached
+    """Return the boxes to which one leads by common faces of open ones.
 
-
-def _lines(is_open: Truths, axis: int) -> npt.NDArray[np.int32]:
-    """Return of which line of open boxes along an axis each box is, by numbers."""
-    along = is_open.swapaxes(axis, -1)
-    ends = ~along
-    ends[..., 0] = True
-    numbers = np.cumsum(ends.ravel(), dtype=np.int32).reshape(along.shape)
-    return numbers.swapaxes(axis, -1)
+    Runs of open boxes along the last axis are joined with those beside them: of those
+    that touch, each takes the least number, until all that are joined have the same.
+    """
+    if not is_open[start]:
+        return np.zeros(is_open.shape, np.bool_)
+    begins = is_open.copy()
+    begins[..., 1:] &= ~is_open[..., :-1]
+    runs = np.cumsum(begins, dtype=np.int32).reshape(is_open.shape)
+    pairs = [np.zeros((2, 0), np.int32)]
+    for axis in range(is_open.ndim - 1):
+        opened, numbers = is_open.swapaxes(0, axis), runs.swapaxes(0, axis)
+        both = opened[1:] & opened[:-1]
+        first = both.copy()
+        first[..., 1:] &= ~both[..., :-1]  # two runs touch all along
+        pairs.append(np.stack([numbers[1:][first], numbers[:-1][first]]))
+    joined, least = np.concatenate(pairs, axis=1), np.arange(runs.flat[-1] + 1)
+    while True:
+        labels = least[joined]
+        is_left = labels[0] != labels[1]
+        if not is_left.any():
+            return is_open & (least == least[runs[start]])[runs]
+        joined, labels = joined[:, is_left], labels[:, is_left]
+        np.minimum.at(least, labels.max(axis=0), labels.min(axis=0))
+        while (least != (lower := least[least])).any():
+            least = lower
