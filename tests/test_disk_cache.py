@@ -487,6 +487,25 @@ def test_a_folder_of_somebody_else_is_not_used(
 
 
 @posix
+@pytest.mark.parametrize("mode", [0o666, 0o602, 0o620])
+def test_a_file_that_others_may_write_is_not_read(place: Path, mode: int):
+    """It may lie there from when others could write to the folder."""
+    cache.store(KEY, CODE)
+    entry(place).chmod(mode)
+    assert cache.load(KEY) is None
+    cache.store(KEY, CODE)  # a file of its own in its place
+    assert cache.load(KEY) == CODE
+
+
+@posix
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="not root")
+def test_a_file_of_somebody_else_is_not_read(place: Path):
+    cache.store(KEY, CODE)
+    os.chown(entry(place), 12345, -1)
+    assert cache.load(KEY) is None
+
+
+@posix
 def test_a_link_in_place_of_the_folder_is_not_used(place: Path, tmp_path: Path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir(mode=0o700)

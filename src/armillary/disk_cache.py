@@ -4,9 +4,10 @@ The folder is private to the user, and what is in it is checked before it is tru
 file holds a header, a digest of its key and its content, and the content. It is written
 beside its place and moved there in one step, so that readers see a whole file or none.
 A folder that is a link, that belongs to somebody else, or that others may write, is not
-used; a file whose digest does not match counts as absent and is written again. Arrays
-are in the format of NumPy's `.npy` files, without Python objects: reading them runs
-nothing. Formulas and cells are pickles, which are trusted as far as machine code is.
+used. Neither is such a file in it: others may have put it there when they still could.
+A file whose digest does not match counts as absent and is written again. Arrays are in
+the format of NumPy's `.npy` files, without Python objects: reading them runs nothing.
+Formulas and cells are pickles, which are trusted as far as machine code is.
 
 `ARMILLARY_CACHE` names another folder, in which `~` is the user's; `off` in any case
 turns the cache off.
@@ -319,6 +320,10 @@ def store(key: str, content: bytes, ending: str = CODE) -> None:
         return
     with contextlib.suppress(OSError):
         entry = _entry(place, key, ending)
+        with contextlib.suppress(FileNotFoundError):
+            # What is replaced hands its mode on; nothing of others does.
+            if not _is_ours(entry.lstat()):
+                entry.unlink()
         with replacing(entry, draft=UNFINISHED, mode=0o600) as file:
             file.write(_header(key, content))
             file.write(content)
@@ -358,7 +363,8 @@ def _read(path: Path) -> tuple[bytes, bytes]:
     handle = os.open(path, flags)
     with open(handle, "rb", buffering=0) as file:
         status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > SIZE_LIMIT:
+        is_plain = stat.S_ISREG(status.st_mode) and status.st_size <= SIZE_LIMIT
+        if not (is_plain and _is_ours(status)):
             raise OSError(errno.EINVAL, "no entry of the cache")
         return file.read(HEADER_SIZE), file.readall()
 
@@ -373,13 +379,14 @@ def _trusted_folder() -> Path | None:
         status = place.lstat()
     except OSError:
         return None
-    if not stat.S_ISDIR(status.st_mode):
-        return None
-    if sys.platform != "win32" and (
-        status.st_uid != os.getuid() or status.st_mode & 0o022
-    ):
-        return None
-    return place
+    return place if stat.S_ISDIR(status.st_mode) and _is_ours(status) else None
+
+
+def _is_ours(status: os.stat_result) -> bool:
+    """Return whether something belongs to the user, and nobody else may write it."""
+    if sys.platform == "win32":
+        return True
+    return status.st_uid == os.getuid() and not status.st_mode & 0o022
 
 
 def _prune(place: Path) -> None:

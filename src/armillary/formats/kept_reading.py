@@ -7,6 +7,7 @@ twentieth of reading it, and nothing that reads the format is imported.
 from __future__ import annotations
 
 import hashlib
+import io
 import itertools
 import pickle
 import sys
@@ -26,6 +27,7 @@ __all__ = ["kept_reading"]
 
 MADE_BY: Final = (
     "armillary.errors",
+    "armillary.file_start",
     "armillary.limits",
     "armillary.formats",
     "armillary.model",
@@ -34,6 +36,7 @@ MADE_BY: Final = (
     "armillary.model.loops",
     "armillary.model.shapes",
     "armillary.spatial",
+    "armillary.trace",
 )
 """What decides what is read, besides the format itself and what it shares."""
 
@@ -62,8 +65,7 @@ def kept_reading(
         return chosen.read(data, path, options, report)
     content = load(key, READINGS)
     if content is not None:
-        with IMPORT_LOCK:  # shapes and joints that the cell has
-            cell, found = pickle.loads(content)  # as trusted as machine code
+        cell, found = _Unpickler(io.BytesIO(content)).load()
         report.restore(found)
         return cell
     cell = chosen.read(data, path, options, report)
@@ -74,6 +76,18 @@ def kept_reading(
     if is_whole and next(_readings) < MOST_KEPT:
         store(key, pickle.dumps((cell, found), 5), READINGS)
     return cell
+
+
+class _Unpickler(pickle.Unpickler):
+    """Reads what was kept, which is as trusted as machine code.
+
+    The lock is held for imports alone: the model warns, and what shows warnings is the
+    caller's.
+    """
+
+    def find_class(self, module: str, name: str) -> Any:
+        with IMPORT_LOCK:  # shapes and joints that the cell has
+            return super().find_class(module, name)
 
 
 def _key(

@@ -12,7 +12,13 @@ from armillary.errors import ModelError, quote
 from armillary.model.check_pose import rigid
 from armillary.model.cloud import Cloud
 from armillary.model.coupling import Coupling
-from armillary.model.fields import EMPTY, TupleOf, replaced, store_tuples
+from armillary.model.fields import (
+    EMPTY,
+    TupleOf,
+    reduced,
+    replaced,
+    store_tuples,
+)
 from armillary.model.frame import Frame
 from armillary.model.joint import Joint
 from armillary.model.joint_dynamics import NO_DYNAMICS, JointDynamics
@@ -95,6 +101,9 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
         if self.inertia is not None:
             self._check_inertia(self.inertia)
         store_tuples(self, "inputs", "frames", "visuals", "collisions")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return reduced(self)  # warnings are of who reads it, not of a line of msgspec
 
     def _warn_of_degrees(self, limits: Limits) -> None:
         ends = limits.lower, limits.upper
