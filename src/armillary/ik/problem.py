@@ -384,7 +384,7 @@ class IKProblem(msgspec.Struct, frozen=True, eq=False, dict=True):
             chord = squares[..., free]
         return np.stack([squares[..., 3], chord], axis=-1)
 
-    def out_of_reach(self, rows: Array, distance: float = 0.0) -> Truths:
+    def out_of_reach(self, rows: Array, distance: float) -> Truths:
         """Return which targets are proven to be too far away, shape (count,).
 
         Args:
