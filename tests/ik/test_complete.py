@@ -102,3 +102,20 @@ def test_of_infinitely_many_answers_one_within_limits_is_found() -> None:
     assert (np.abs(answers.q) <= limit).all()
     one = pickle.loads(pickle.dumps(ik.all(targets[0])))
     assert not one.complete and not ik.all(targets).complete.any()
+
+
+def test_a_branch_that_rounding_may_hide_is_not_said_to_be_none() -> None:
+    """The wrist is stretched, and no branch of such a pose is met by the formula."""
+    axes, tilt = np.array([Z, -Y, -Y, -Y, Z, -Y]), 3.67e-6
+    axes[4] = 0.0, np.sin(tilt), np.cos(tilt)
+    points = np.zeros((6, 3))
+    points[:, 2] = 0.24, 0.24, 0.64, 0.97, 0.97, 0.97
+    points[4:, 1] = -0.135
+    points[5] += 0.12 * axes[4]
+    cell = arm_of_axes("RRRRRR", axes, points)
+    q = np.random.default_rng(0).uniform(-3.0, 3.0, (40, 6))
+    q[:, 4] = np.pi
+    answers = cell.ik("tool").all(cell.fk("tool")(q))
+    own = np.nan_to_num(apart(cell, answers.q, q[:, None]), nan=9.0).min(axis=1)
+    assert own.max() > 0.1
+    assert own[answers.complete].max(initial=0.0) < 1e-3

@@ -196,3 +196,18 @@ def test_distinct_answers_differ_by_more_than_turns() -> None:
     answers = cell.ik("tool", closed=Twice()).all(cell.fk("tool")([np.pi]))
     assert np.abs(answers.q[..., 0]) == pytest.approx(np.pi)
     assert len(answers.distinct()) == 1
+
+
+def test_answers_include_that_of_a_call_where_limits_are_vast() -> None:
+    """Slides of a base that goes any far, as files write it: few starts lead near."""
+    axes = np.eye(3)[[2, 0, 2, 1]]
+    points = [(0, 0, 0), (0, 0, 0), (0, 0, 0.3), (0.2, 0, 0.3)]
+    tool = arm.Pose.translation(0.0, 0.0, 0.4)
+    vast = [1e6, 1e6, 2.9, 1.7]
+    cell = arm_of_axes("RPRR", axes, points, tool=tool, limit=vast)
+    rng = np.random.default_rng(0)
+    targets = cell.fk("tool")(rng.uniform(-1.5, 1.5, (20, 4)))
+    ik = cell.ik("tool", rotation="")
+    every, one = ik.all(targets), ik(targets)
+    assert one.success.all()
+    assert every.success.any(axis=1).all()

@@ -456,10 +456,28 @@ def test_a_servo_step_is_one_search() -> None:
         both = np.concatenate([rows, seeds], axis=1)
         return ik.numeric._search(True)(both, plan, seeds=seeds)
 
-    found = nearest_found(search, rows, q + 0.01, problem, 0)
+    found = nearest_found(search, rows, q + 0.01, problem, 0, 1e-6)
     assert found.failures == 0
     assert asked == [20]
     far = q + 0.01
     far[3] += 1.5
-    nearest_found(search, rows, far, problem, 0)
+    nearest_found(search, rows, far, problem, 0, 1e-6)
     assert asked[1:3] == [20, 20]  # the starts around one of them
+
+
+def test_what_the_tolerance_allows_is_not_out_of_reach_where_a_search_misses() -> None:
+    """A stretched arm is shorter than the target is far, by less than that."""
+    axes, points = np.eye(3)[[2, 1, 2, 1, 2, 1, 2]], np.zeros((7, 3))
+    points[3:, 2], points[4:, 2] = 0.4, 0.8
+    cell = arm_of_axes("RRRRRRR", axes, points)
+    target = np.array(cell.fk("tool")(np.zeros(7)))
+    target[2, 3] += 5e-4
+    ik = cell.ik("tool")
+    once = arm.SearchOptions(starts=1, steps=2)
+    wide = {"tolerance": (1e-3, 1e-3), "search_options": once}
+    rng = np.random.default_rng(0)
+    for seed in rng.uniform(-3.0, 3.0, (20, 7)):
+        for start in ({"seed": seed}, {"near": seed}):
+            answer = ik(target, method="numeric", **start, **wide)
+            assert answer.reason != arm.Reason.OUT_OF_REACH
+    assert ik(target).reason == arm.Reason.OUT_OF_REACH

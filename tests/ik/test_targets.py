@@ -14,6 +14,7 @@ from armillary.kernel import interpret, vectorize
 from armillary.spatial import dual_quaternion as dual
 from armillary.spatial import twist
 from armillary.spatial.pose import Pose
+from arms import arm_of_axes
 
 FORMS = ("matrix", "quaternion", "dual_quaternion")
 
@@ -178,3 +179,25 @@ def test_positions_are_refused_where_rotations_count():
     ik = arm.example("irb2400").ik("tool0", rotation="xy")
     with pytest.raises(ShapeError, match="with rotation='' 3"):
         ik([1.0, 0.0, 1.0])
+
+
+def test_frames_that_only_turn_have_answers_of_any_tolerance() -> None:
+    """No length of such an arm is there to compare tolerances with."""
+    axes = np.eye(3)[[2, 1]]
+    cell = arm_of_axes("RR", axes, np.zeros((2, 3)), limit=[1.0, 1.0])
+    q = np.array([0.3, -0.4])
+    for tolerance in ((1e-6, 1e-6), (1e-3, 1e-3)):
+        ik, target = cell.ik("tool"), cell.fk("tool")(q)
+        answers = ik.all(target, tolerance=tolerance, method="numeric")
+        assert np.abs(answers.q[answers.success] - q).max(axis=1).min() < 1e-5
+
+
+@pytest.mark.parametrize("far", [1e160, 1e300])
+def test_squares_of_distances_may_overflow(far: float) -> None:
+    cell = arm_of_axes("RR", np.eye(3)[[2, 1]], np.array([[0, 0, 0], [1, 0, 0]]))
+    targets = np.tile(np.eye(4), (2, 1, 1))
+    targets[:, 0, 3] = far
+    for ik in (cell.ik("tool"), cell.ik("tool", rotation="")):
+        assert ik(targets).summary() == {"OUT_OF_REACH": 2}
+        assert ik(targets[0]).reason == Reason.OUT_OF_REACH
+        assert ik(targets, near=np.zeros(2)).summary() == {"OUT_OF_REACH": 2}

@@ -41,6 +41,7 @@ def nearest_found(
     near: Array,
     problem: IKProblem,
     random_seed: int,
+    distance: float,
 ) -> SearchResult:
     """Return for each target what a search from `near` finds, or nearer answers.
 
@@ -53,6 +54,7 @@ def nearest_found(
         near: Joint positions within limits, shape (count, n).
         problem: What they are for.
         random_seed: Another number gives other further starts.
+        distance: As far from a target counts as reached [m].
     """
     found = search(rows, LOCAL, near)
     steps = np.abs(found.unknowns - near)
@@ -64,7 +66,7 @@ def nearest_found(
     # what is farther than CLOSE, or NaN, is looked at again
     close = (steps <= CLOSE).all(axis=1)
     left = np.flatnonzero(~(is_solved & close) & (found.endings[:, 0] != INVALID))
-    left = left[is_solved[left] | ~problem.out_of_reach(rows[left])]
+    left = left[is_solved[left] | ~problem.out_of_reach(rows[left], distance)]
     if not left.size:
         return found
     starts = _starts(problem, random_seed)

@@ -48,7 +48,7 @@ from armillary.ik.nearest_search import (
     turn_near,
 )
 from armillary.ik.problem import IKProblem
-from armillary.ik.query import IKQuery, is_plain_vector, query_of
+from armillary.ik.query import TOLERANCE, IKQuery, is_plain_vector, query_of
 from armillary.ik.reason import LIMITS, NOT_FOUND, OUT_OF_REACH, TIMEOUT
 from armillary.ik.search_step import (
     ROW_ERROR,
@@ -189,9 +189,10 @@ class NumericSearch:
             return Solution.of_row(row, len(self.problem.joints), self._candidate)
         found, rows = self._result(row, 1), target.reshape(1, -1)
         reasons = found.endings[:, 0].astype(np.int8)
-        if reasons[0] == NOT_FOUND and self.problem.out_of_reach(rows)[0]:
+        is_missed, distance = reasons[0] == NOT_FOUND, TOLERANCE[0]
+        if is_missed and self.problem.out_of_reach(rows, distance)[0]:
             reasons[0] = OUT_OF_REACH  # as `_settle` finds first
-        elif reasons[0] == NOT_FOUND:
+        elif is_missed:
             query = query_of(self.problem, target, explain=explain)
             search = self._search(False)
             self._search_longer(found, reasons, rows, query, search, None)
@@ -343,8 +344,8 @@ class NumericSearch:
     # inside
 
     def _all(self, query: IKQuery) -> Candidates:
-        query = query._replace(explain=False)
         asked = self._found(query)
+        query = query._replace(explain=False)
         if query.avoid is not None:
             asked = asked.joined(self.candidates(query))
         query = query._replace(search_options=ONCE)
@@ -356,7 +357,8 @@ class NumericSearch:
         def search(rows: Array, options: SearchOptions, seeds: Array) -> SearchResult:
             return run(rows, self._plan(query, options, seeded=True), seeds=seeds)
 
-        found = nearest_found(search, rows, near, self.problem, query.random_seed)
+        seed, distance = query.random_seed, query.tolerance[0]
+        found = nearest_found(search, rows, near, self.problem, seed, distance)
         if not found.failures:
             return found
         plan = self._plan(query, query.search_options)
@@ -523,7 +525,7 @@ class NumericSearch:
         """
         reasons = found.endings[:, 0].astype(np.int8)
         missed = np.flatnonzero((reasons == NOT_FOUND) | (reasons == TIMEOUT))
-        far = self.problem.out_of_reach(rows[missed])
+        far = self.problem.out_of_reach(rows[missed], query.tolerance[0])
         reasons[missed[far]] = OUT_OF_REACH
         if not far.all():
             self._search_longer(found, reasons, rows, query, search, first)

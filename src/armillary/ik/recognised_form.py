@@ -385,8 +385,7 @@ class RecognisedForm:
         rows = np.nonzero(exists)[0]
         many[rows[manipulability(self._problem)(q[exists]) <= least]] = True
         found = np.where(many, MANY, usual)
-        if not closed.exact:
-            found[(found == usual) & (reason == NOT_FOUND).any(axis=1)] = MISSED
+        found[(found == usual) & (reason == NOT_FOUND).any(axis=1)] = MISSED
         return found.astype(np.int8)
 
     def _branches(
