@@ -376,7 +376,8 @@ class IKProblem(msgspec.Struct, frozen=True, eq=False, dict=True):
         """
         apart = self.fk(q)[..., 0, :3, :] - targets[..., :3, :]
         # |R - R'|^2 = 2 (3 - trace R'R) = 2 (2 sin(angle/2))^2, over all nine numbers.
-        squares: Array = (apart**2).sum(axis=-2)
+        with np.errstate(over="ignore"):  # farther away than 1e154 m
+            squares: Array = (apart**2).sum(axis=-2)
         chord = 0.5 * squares[..., :3].sum(axis=-1) * self.goals[0].has_rotation
         free = self.goals[0].free_axis
         if free is not None:
@@ -424,9 +425,12 @@ class IKProblem(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @property
     def size(self) -> float:
-        """Return how far the first frame can be from its joints [m], 1 for any far."""
+        """Return how far the first frame can be from its joints [m].
+
+        It is 1 where that may be any distance, or none, as of a frame that only turns.
+        """
         _, reach = self._reaches[0]
-        return reach if math.isfinite(reach) else 1.0
+        return reach if 0.0 < reach < math.inf else 1.0
 
     @cached_property
     def _reaches(self) -> Sequence[tuple[Array, float]]:
