@@ -13,7 +13,9 @@ import armillary as arm
 from armillary import Cell, Link, Manipulator, Pose, State
 from armillary.errors import ModelError, ShapeError, UnknownName
 from armillary.ik.differential import DifferentialSolver
+from armillary.ik.rates_pipeline import RatesSetup, rates_pipeline
 from armillary.ik.reason import RateReason
+from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_reference import evaluate
 from armillary.model.coupling import Coupling
 from armillary.model.limits import Limits
@@ -439,3 +441,36 @@ def test_a_solver_with_a_state_survives_another_process(cell: Cell):
     for other in (before, after, after.for_purpose("limits")):
         rates = other(cell.home.q, np.full(6, 0.01)).qd
         np.testing.assert_allclose(rates, wanted, atol=1e-12)
+
+
+def test_solvers_that_differ_in_numbers_are_traced_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another grip, moved base or joint that stands elsewhere is an input."""
+    traced: list[str] = []
+
+    def counted(setup: RatesSetup) -> Pipeline:
+        traced.append(setup.tasks[0].twist.frame.link)
+        return rates_pipeline(setup)
+
+    monkeypatch.setattr("armillary.ik.differential.rates_pipeline", counted)
+    (robot,) = arm.example("irb2400").manipulators
+    cell = arm.Cell().add(robot, bolted=False)
+    part = Manipulator(name="part", links=[Link(name="block")])
+    cell = cell.add(part, bolted=False)
+    frame, joints = "part/block", cell.joint_names[1:]
+    q, twist = cell.home.q[1:] + 0.2, np.array([0.01, 0.02, 0.0, 0.0, 0.0, 0.1])
+    for k in range(1, 5):
+        base = Pose.translation(0.1 * k, 0.0, 0.0)
+        state = cell.home.joints({cell.joint_names[0]: 0.1 * k}).place(robot.name, base)
+        state = state.attach("part", "tool0", pose=Pose.translation(0.1 * k, 0.0, 0.0))
+        solver = cell.differential_ik(frame, joints=joints, state=state, limits=False)
+        J = cell.jacobian(frame, joints=joints, state=state)(q)
+        found = solver(q, twist, damping=1e-9)
+        assert np.allclose(J @ found.qd, found.twist, atol=1e-12)
+    assert len(traced) == 1
+    cell.differential_ik(frame, joints=joints, state=state)(q, twist)
+    assert len(traced) == 2  # limits are another pipeline
+    solver.for_purpose("limits")(q, twist)
+    solver.for_purpose("manipulability")(q, twist)
+    assert len(traced) == 4

@@ -172,6 +172,32 @@ def test_another_part_on_the_same_link_traces_nothing(
     assert solver.goals[0].frame == two.frame("corner")
 
 
+def test_lines_of_another_grip_make_no_table(
+    cell: Cell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables: list[int] = []
+
+    def counted(*args: Any) -> Any:
+        tables.append(1)
+        return make_seed_table(*args)
+
+    monkeypatch.setattr(numeric, "make_seed_table", counted)
+    held = gripped(cell, 3)
+    held = held.replace(q=np.linspace(0.3, 0.9, len(held.q)))
+    X = cell.pose("grasp", held)
+    path = cell.line("grasp", [X[:3, 3] + [0, 0, 0.05]], start=held, state=held)
+    assert path.success
+    assert not tables
+    assert np.allclose(cell.fk("grasp", state=held)(path.q), path.poses(path.s))
+    solver = cell.ik("grasp", state=held)
+    way = np.array([X, Pose.translation(0.0, 0.0, 0.02).matrix() @ X])
+    ways = [solver.path(way, start=held.q).answer.q]  # these two need no table
+    assert not tables
+    assert solver.numeric._table is not None  # with one, answers are the same
+    ways.append(solver.path(way, start=held.q).answer.q)
+    assert np.array_equal(*ways)
+
+
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("frame", "to"),

@@ -11,6 +11,7 @@ import pytest
 
 import armillary as arm
 from armillary.errors import ModelError, ShapeError, SweepError, UnknownName
+from armillary.kinematics import identity
 from armillary.sweeps.samples import as_samples
 
 
@@ -33,6 +34,24 @@ def test_samples_are_arrays_where_one_is_asked_for(cell: arm.Cell):
     assert np.array_equal(cell.fk("tool0")(samples), cell.fk("tool0")(whole))
     with pytest.raises(ValueError, match="copy"):
         np.array(samples, copy=False)
+
+
+def test_a_cell_is_recognised_once(monkeypatch: pytest.MonkeyPatch):
+    hashed: list[object] = []
+
+    class Counted(identity._Pickler):
+        def dump(self, obj: object, /) -> None:
+            hashed.append(obj)
+            super().dump(obj)
+
+    monkeypatch.setattr(identity, "_Pickler", Counted)
+    cell = arm.example("irb2400")
+    first, second = cell.samples(10), cell.samples(20, seed=1)
+    q = second.rows(0, 2)
+    motion = cell.time_path(q, acceleration=1.0, velocity=1.0).motion()
+    assert first.cell_digest == second.cell_digest == motion.bound(cell).digest
+    assert [each is cell.workcell for each in hashed] == [True]
+    assert first.cell_digest == identity.digest(cell.workcell)
 
 
 def test_counts_extend_each_other(cell: arm.Cell):

@@ -394,7 +394,21 @@ class DifferentialSolver:
         return self._kernels[null, lanes]
 
     def _pipeline(self, null: bool) -> Pipeline:
-        """Return what computes rates, with or without given ones for the freedom."""
+        """Return what computes rates, with or without given ones for the freedom.
+
+        It is traced once for all solvers that differ in numbers of their states alone.
+        """
+        if callable(self.purpose):
+            return self._traced(null)  # a function may do something else next time
+        tree, chosen = self._tree, self._selection
+        parts = chosen.inputs, chosen.others, chosen.bases, chosen.passive
+        holders = tuple(tree.bases[m].frame.link for m in chosen.bases)
+        coupled = tuple((tuple(row), most) for row, most in self._coupled)
+        options = self.limited, self.purpose, null
+        key = "rates of twists", self.tasks, *parts, holders, coupled, *options
+        return kept(self.cell, key, lambda: self._traced(null))
+
+    def _traced(self, null: bool) -> Pipeline:
         selection, purpose = self._selection, self.purpose
         chosen = list(selection.inputs)
         lower, upper = (limit[chosen].tolist() for limit in self.cell.limits)

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -331,9 +332,13 @@ class NumericSearch:
             options: When to give a start up, and when a target.
         """
         rows, search = _rows(query), self._search(False)
-        found = search.chain(
-            rows, self._plan(query, options), start, deadline=query.deadline
-        )
+        chain = partial(search.chain, first=start, deadline=query.deadline)
+        # The answer before is mostly the only start that is read: then a table, which
+        # another grip or moved base would make anew, is not needed.
+        plan = self._plan(query, replace(options, starts=1), seeded=True)
+        found = None if "_table" in vars(self) else chain(rows, plan)
+        if found is None or (found.failures and options.starts > 1):
+            found = chain(rows, self._plan(query, options))
         if not (query.explain and found.failures):
             return marked(_candidates(found), query)
         run = partial(search, deadline=query.deadline)

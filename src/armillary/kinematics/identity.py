@@ -10,9 +10,11 @@ import sys
 from types import FunctionType, MethodType
 from typing import Any, Final, cast
 
+from armillary.model.fields import kept
 from armillary.model.user_warning import OURS
+from armillary.model.workcell import Workcell
 
-__all__ = ["digest"]
+__all__ = ["cell_digest", "digest"]
 
 KNOWN: Final = {OURS, "numpy", "msgspec", "builtins", "functools"}
 
@@ -45,6 +47,11 @@ def digest(thing: Any, *, is_ours: bool = False) -> str | None:
     except _UnnamedError:
         return None
     return hashlib.sha256(stream.getvalue()).hexdigest()
+
+
+def cell_digest(cell: Workcell) -> str | None:
+    """Return the digest of a cell, which is computed once: a cell does not change."""
+    return kept(cell, "digest", lambda: digest(cell))
 
 
 class _Pickler(pickle.Pickler):

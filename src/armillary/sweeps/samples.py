@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, ShapeError, SweepError, quote
-from armillary.kinematics.identity import digest
+from armillary.kinematics.identity import cell_digest, digest
 from armillary.kinematics.kernels import Joints, selection_of
 from armillary.model.coupled_limit import no_room
 from armillary.model.workcell import Workcell
@@ -531,7 +531,7 @@ def samples(
         joints=tuple(chosen),
         units=NamedJoints.of(cell, chosen).units,
         cell=cell.name,
-        cell_digest=digest(cell),
+        cell_digest=cell_digest(cell),
     )
     if rows is None or middle is None:
         return box

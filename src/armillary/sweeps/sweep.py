@@ -28,7 +28,7 @@ from armillary.collision.check import CollisionCheck
 from armillary.errors import ShapeError, SweepError, quote
 from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.kernel.buffers import empty
-from armillary.kinematics.identity import digest
+from armillary.kinematics.identity import cell_digest, digest
 from armillary.replaced_file import replacing
 from armillary.sweeps.chunk import Done, Failure, Job
 from armillary.sweeps.fields import Results, check_fits, full_name, whole_number
@@ -604,7 +604,7 @@ def _cells(job: Job) -> Iterator[str]:
     for question in job.questions:
         core = question.core
         if isinstance(core, CollisionCheck | InverseKinematics):
-            yield _cell_text(core.cell.name, digest(core.cell))
+            yield _cell_text(core.cell.name, cell_digest(core.cell))
 
 
 def _cell_text(name: str, key: str | None) -> str:

@@ -26,7 +26,7 @@ import numpy.typing as npt
 from armillary.errors import ModelError, ShapeError, StateError, quote
 from armillary.kernel import Kernel
 from armillary.kernel.arguments import numbers_of, positive_number, whole_number
-from armillary.kinematics.identity import digest
+from armillary.kinematics.identity import cell_digest
 from armillary.kinematics.kernels import Joints
 from armillary.kinematics.state import State, bound_state, home, rates_of
 from armillary.model.mount import WORLD
@@ -62,7 +62,7 @@ CONTINUITY = 1e-6
 
 def digest_of(cell: Workcell) -> str:
     """Return the hash of the content of a cell; empty where it has none."""
-    return digest(cell) or ""
+    return cell_digest(cell) or ""
 
 
 @final
