@@ -466,3 +466,26 @@ def test_no_longer_way_is_tried_where_the_frame_itself_is_too_fast(
     with pytest.raises(Impossible, match="faster"):
         way.slowed(nothing)
     assert max(tried) <= 1000.0 * tried[0]
+
+
+def test_a_conveyor_that_stops_at_once_starts_again_from_rest():
+    """It began with the speed that it had before it stopped."""
+    bed, carrier = arm.Link(name="bed"), arm.joints.Prismatic(axis=(0.0, 1.0, 0.0))
+    links = [bed, arm.Link(name="carrier", parent="bed", joint=carrier)]
+    cell = arm.Cell(manipulators=[arm.Manipulator(name="belt", links=links)])
+    program = arm.Program(
+        {
+            "source": [
+                Drive(joint="belt/carrier", speed=1.0),
+                Wait(seconds=0.5),
+                Drive(joint="belt/carrier", speed=0.0),
+                Drive(joint="belt/carrier", speed=-2.0, acceleration=4.0),
+                Wait(seconds=1.0),
+            ]
+        }
+    )
+    timeline = cell.run(program)
+    assert timeline.success, timeline.failure
+    # 0.5 m, then -a t^2 / 2 for half a second, and half a second of -2 m/s.
+    q = timeline.at([0.5, 0.6, 1.0, 1.5]).q[:, 0]
+    assert q == pytest.approx([0.5, 0.48, 0.0, -1.0], abs=1e-12)
