@@ -193,7 +193,7 @@ class AbreastCode:
     def noted_groups(self) -> Generator[tuple[Value, Value, Value]]:
         """Do the same for the records of all rows that were noted.
 
-        What follows is told the rows, a vector, where they are written, and how many
+        What follows gets the rows, a vector, where they are written, and how many
         lanes are of records that no lane before has.
         """
         f, lanes = self.f, self.real.lanes
