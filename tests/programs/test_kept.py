@@ -20,6 +20,7 @@ from armillary.programs.steps import (
     Grip,
     Leave,
     Linear,
+    Planned,
     Release,
     Wait,
     WaitFor,
@@ -47,7 +48,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
 
         monkeypatch.setattr(owner, name, counted)
 
-    for name in ("curve_through", "meet"):
+    for name in ("curve_through", "meet", "planner"):
         count(moves, name)
     count(cartesian, "lines_of")
     for name in ("fk", "solver_of"):
@@ -260,3 +261,16 @@ def test_what_one_assembly_does_is_not_kept_for_another():
         (*_, last) = [each for each in timeline.signals if each.signal == "there"]
         assert last.value == is_there, name
         assert near.any() == is_there
+
+
+def test_ways_are_kept_by_what_stands_around(calls: Calls):
+    """They were kept by the place of obstacles in memory, which others take later."""
+    own = arm.Cell(manipulators=arm.example("irb2400").manipulators)
+    own = own.replace(rules=own.rules.include_self(ROBOT))
+    program = arm.Program({ROBOT: [PTP(to=READY), Planned(to="home")]})
+    for z in (3.0, 3.0, 4.0):
+        far = arm.shapes.Box(size=(0.1, 0.1, 0.1), pose=arm.Pose.translation(0, 0, z))
+        check = own.collision().with_obstacles({"far": far})
+        timeline = own.run(program, check=check, **FAST)
+        assert timeline.success, timeline.failure
+    assert calls["planner"] == 2

@@ -24,7 +24,7 @@ from armillary.programs.steps import (
     Wait,
     WaitFor,
 )
-from belt_cell import HEIGHT, READY, SIDE, TOOL, place
+from belt_cell import HEIGHT, READY, SIDE, TOOL, above, place
 from controllers import play_krl
 
 ROBOT = "irb2400"
@@ -466,3 +466,68 @@ def test_no_longer_way_is_tried_where_the_frame_itself_is_too_fast(
     with pytest.raises(Impossible, match="faster"):
         way.slowed(nothing)
     assert max(tried) <= 1000.0 * tried[0]
+
+
+def test_a_conveyor_that_stops_at_once_starts_again_from_rest():
+    """It began with the speed that it had before it stopped."""
+    bed, carrier = arm.Link(name="bed"), arm.joints.Prismatic(axis=(0.0, 1.0, 0.0))
+    links = [bed, arm.Link(name="carrier", parent="bed", joint=carrier)]
+    cell = arm.Cell(manipulators=[arm.Manipulator(name="belt", links=links)])
+    program = arm.Program(
+        {
+            "source": [
+                Drive(joint="belt/carrier", speed=1.0),
+                Wait(seconds=0.5),
+                Drive(joint="belt/carrier", speed=0.0),
+                Drive(joint="belt/carrier", speed=-2.0, acceleration=4.0),
+                Wait(seconds=1.0),
+            ]
+        }
+    )
+    timeline = cell.run(program)
+    assert timeline.success, timeline.failure
+    # 0.5 m, then -a t^2 / 2 for half a second, and half a second of -2 m/s.
+    q = timeline.at([0.5, 0.6, 1.0, 1.5]).q[:, 0]
+    assert q == pytest.approx([0.5, 0.48, 0.0, -1.0], abs=1e-12)
+
+
+def test_a_redundant_arm_follows_a_turntable_that_it_met():
+    """It was refused: joints met it at other rates than those that follow it have."""
+    rail = arm.example("ur10_on_rail")
+    plate = arm.Link(
+        name="plate", parent="foot", joint=arm.joints.Revolute(axis=(0, 0, 1))
+    )
+    table = arm.Manipulator(name="table", links=[arm.Link(name="foot"), plate])
+    cell = arm.Cell(manipulators=[*rail.manipulators, table], mounts=rail.mounts)
+    start = cell.home.place("table", arm.Pose.translation(0.9, 0.3, 0.3))
+    spin = "table/plate"
+    high, low = above(0.3, 0.0, 0.29), above(0.3, 0.0, 0.07)
+    tasks: Any = {
+        "turn": [
+            Drive(joint=spin, speed=0.4),
+            Wait(seconds=1.0),
+            Drive(joint=spin, speed=-0.3, acceleration=1.0),
+        ],
+        "arm": [
+            Wait(seconds=0.2),
+            PTP(to=high, frame="tool0", relative_to=spin, label="meet"),
+            Linear(to=low, frame="tool0", relative_to=spin, speed=0.2, label="down"),
+            Wait(seconds=0.2, label="stay"),
+        ],
+    }
+    program = arm.Program(tasks, joints={"arm": list(rail.joint_names)})
+    timeline = cell.run(program, start, acceleration=5.0)
+    assert timeline.success, timeline.failure
+    values = timeline.at(np.linspace(0.0, timeline.duration, 20_001))
+    n = len(rail.joint_names)
+    assert np.abs(values.qdd[:, :n]).max() <= 5.0 * (1 + 1e-6)
+    assert (np.abs(values.qd[:, :n]) <= cell.velocity_limits[:n] * (1 + 1e-6)).all()
+    # It arrives, and stays, within 1e-9 of a pose.
+    fk = cell.fk("tool0", relative_to=spin, state=start)
+    down, stay = timeline.span("down"), timeline.span("stay")
+    for first, last, pose in (
+        (down.start, down.start, high),
+        (stay.start, stay.end, low),
+    ):
+        poses = fk(timeline.at(np.linspace(first, last, 200)).q)
+        assert np.abs(poses - np.asarray(pose.matrix())).max() < 1e-8

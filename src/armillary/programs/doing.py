@@ -263,9 +263,10 @@ class Doing:
         """Change the speed of a joint that moves by itself."""
         k, now = self.world.cell.joint(step.joint), self.world.time
         track = self.world.tracks[driven_name(self.world.cell, k)]
-        motion = driven(
-            step, k, track.at(now), self.run.limits, self._timeout - now + 1.0
-        )
+        values = track.at(now)
+        if not track.moves(now):  # it may have been stopped at this instant
+            values = values._replace(qd=np.zeros(1))
+        motion = driven(step, k, values, self.run.limits, self._timeout - now + 1.0)
         if motion is not None:
             track.add(now, motion)
         elif track.moves(now):

@@ -24,7 +24,14 @@ import numpy.typing as npt
 
 from armillary.programs.ending import Impossible, RunReason
 from armillary.programs.meeting import SHORTEST, Poses
-from armillary.programs.mover import BEND, LIMIT_ROUNDING, PEAK, Mover, rests
+from armillary.programs.mover import (
+    BEND,
+    EXACT,
+    LIMIT_ROUNDING,
+    PEAK,
+    Mover,
+    rests,
+)
 from armillary.programs.tracks import JointValues
 from armillary.spatial.polynomial import differentiation
 from armillary.trajectories.kept_limits import greatest_ratios
@@ -54,10 +61,6 @@ ROUNDS: Final = 4
 
 JUMP: Final = 0.1
 """How far from such means joints are at most [m or rad]."""
-
-EXACT: Final = (1e-9, 1e-9)
-"""What may remain of a pose [m, rad]: an answer that the one before already is within a
-wider tolerance would let joints move by steps."""
 
 LONGEST: Final = 1e8
 """How long a way may take [s]."""
@@ -250,7 +253,9 @@ class FollowedWay:
         first = q = np.array(path.answer.q)
         best = self._through(values, times, q)
         for part in WIDER:
-            if best[1] <= 1.0 + LIMIT_ROUNDING or not self.mover.is_at_limit(first):
+            if best[1] <= 1.0 + LIMIT_ROUNDING or not (
+                self.mover.is_at_limit(first) or self._begins_otherwise(best[0])
+            ):
                 break
             # Means of positions are within limits, and nearly follow the frame: a joint
             # is slow when it comes to its limit, and others are moved by its part.
@@ -265,6 +270,20 @@ class FollowedWay:
                 found = self._through(values, times, q.copy())
                 best = min(best, found, key=itemgetter(1))
         return best
+
+    def _begins_otherwise(self, motion: Motion) -> bool:
+        """Return whether a redundant arm moves otherwise when a motion begins.
+
+        Answers at which it arrives, and those that follow from one another, may differ
+        in what does not move the tool: then its rates change within the first piece.
+        """
+        solver = self.mover.solver
+        if solver is None or not solver.numeric.problem.is_redundant:
+            return False
+        (first,) = greatest_ratios(
+            [_first_piece(motion)], self.mover.velocity, self.mover.acceleration
+        )
+        return bool(first > 1.0 + LIMIT_ROUNDING)
 
     def _through(
         self, values: JointValues, times: Array, q: Array
@@ -294,6 +313,18 @@ class FollowedWay:
             return motion, math.inf
         (excess,) = greatest_ratios([motion], mover.velocity, mover.acceleration)
         return motion, float(excess)
+
+
+def _first_piece(motion: Motion) -> Motion:
+    """Return the first polynomial of a motion."""
+    k = motion.piece[0]
+    return Motion(
+        times=motion.times[:2],
+        law=motion.law[:1],
+        curve=motion.curve[[k]],
+        piece=np.zeros(1, np.int64),
+        joint_names=motion.joint_names,
+    )
 
 
 def _means(q: Array, on: Array, reach: int, limits: Array) -> Array:

@@ -28,7 +28,7 @@ import numpy.typing as npt
 from armillary.kernel import Kernel
 from armillary.kernel.kernel import shared_kernel
 from armillary.programs.ending import Impossible, RunReason
-from armillary.programs.mover import LIMIT_ROUNDING, STILL, Mover, rests
+from armillary.programs.mover import EXACT, LIMIT_ROUNDING, STILL, Mover, rests
 from armillary.programs.tracks import JointValues
 from armillary.spatial.polynomial import polynomial, with_derivatives
 from armillary.spatial.vector import Matrix, Number, Vector
@@ -141,7 +141,8 @@ def meet(mover: Mover, values: JointValues, poses: Poses) -> Motion:
         order = np.argsort(times, kind="stable")
         X = np.empty((len(times), 4, 4))
         X[order] = poses(times[order])
-        found = solver(X, near=np.broadcast_to(values.q, (5 * k, n)))
+        near = np.broadcast_to(values.q, (5 * k, n))
+        found = solver(X, near=near, tolerance=EXACT)
         q, ends = found.q.reshape(k, 5, n), found.reason.reshape(k, 5).astype(np.int64)
         ends = np.where(found.success.reshape(k, 5), 0, ends)
         reasons = np.take_along_axis(

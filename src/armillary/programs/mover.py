@@ -14,12 +14,16 @@ from armillary.programs.tracks import JointValues
 from armillary.trajectories.kept_limits import BEYOND, greatest_ratios, spline_excess
 from armillary.trajectories.motion import Motion
 
-__all__ = ["BEND", "LIMIT_ROUNDING", "PEAK", "Mover", "rests"]
+__all__ = ["BEND", "EXACT", "LIMIT_ROUNDING", "PEAK", "Mover", "rests"]
 
 Array = npt.NDArray[np.float64]
 
 LIMIT_ROUNDING: Final = 1e-9
 """By which part limits may be exceeded, as rounding has it."""
+
+EXACT: Final = (1e-9, 1e-9)
+"""What may remain of the pose of a frame that moves [m, rad]: an answer that the one
+before already is within a wider tolerance would let joints move by steps."""
 
 PEAK: Final = 1.875
 BEND: Final = 5.7735026918962573

@@ -524,7 +524,7 @@ class Moves:
 
     def _key_of_check(self) -> Hashable:
         check = self.check
-        return self.options if check is None else (check.options, id(check.obstacles))
+        return self.options if check is None else (check.options, check.obstacles)
 
     def _kept(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """Return a motion, or a curve, that the cell keeps for further runs."""
