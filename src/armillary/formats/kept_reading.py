@@ -81,8 +81,8 @@ def kept_reading(
 class _Unpickler(pickle.Unpickler):
     """Reads what was kept, which is as trusted as machine code.
 
-    The lock is held for imports alone: the model warns, and what shows warnings is the
-    caller's.
+    Imports alone are made with the lock: the model may warn, and handlers of warnings
+    are the caller's.
     """
 
     def find_class(self, module: str, name: str) -> Any:

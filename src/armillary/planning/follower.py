@@ -243,9 +243,9 @@ class ToolFollower:
         s, piece = self._poses(1.0)
         poses = self.curve.points(s, np.append(piece, piece[-1])).pose
         # Nothing behind a pose that is out of reach is searched for.
-        far = np.flatnonzero(
-            self.solver.numeric.problem.out_of_reach(poses.reshape(-1, 16))
-        )
+        distance = self.refiner.query(poses).tolerance[0]
+        problem, rows = self.solver.numeric.problem, poses.reshape(-1, 16)
+        far = np.flatnonzero(problem.out_of_reach(rows, distance))
         if far.size:
             first = max(int(far[0]), 1)
             s, piece, poses = s[: first + 1], piece[:first], poses[: first + 1]

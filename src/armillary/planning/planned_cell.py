@@ -253,7 +253,8 @@ class PlannedCell:
         ends = np.concatenate([q0[np.newaxis], goals]) / TURN
         least, most = ends.min(axis=0), ends.max(axis=0)
         is_near = np.maximum(-least, most) <= 1.0
-        middle: Array = np.where(is_near, 0.0, np.round(0.5 * (least + most)))
+        middle: Array = np.round(0.5 * (least + most))
+        middle[is_near] = 0.0
         farthest = np.maximum(most - middle, middle - least)
         reach = np.maximum(np.ceil(farthest), 1.0) + 1.0
         first, last = TURN * (middle - reach), TURN * (middle + reach)
