@@ -250,11 +250,11 @@ class PlannedCell:
         lower, upper = self.limits
         if not self.is_open:
             return lower, upper
-        ends = np.concatenate([q0[np.newaxis], goals]) / TURN
-        least, most = ends.min(axis=0), ends.max(axis=0)
+        ends: Array = np.vstack([q0, goals]) / TURN
+        least: Array = ends.min(axis=0)
+        most: Array = ends.max(axis=0)
         is_near = np.maximum(-least, most) <= 1.0
-        middle: Array = np.round(0.5 * (least + most))
-        middle[is_near] = 0.0
+        middle: Array = np.where(is_near, 0.0, np.round(0.5 * (least + most)))
         farthest = np.maximum(most - middle, middle - least)
         reach = np.maximum(np.ceil(farthest), 1.0) + 1.0
         first, last = TURN * (middle - reach), TURN * (middle + reach)
