@@ -163,7 +163,7 @@ class CollisionCheck:
         """Return by how much more than the margin links are apart that do not touch.
 
         In motions [m]: 1e-6 m, of cells that are smaller than a metre at most 1e-6 of
-        their extent.
+        their extent; or what rounding may be, some 1e-10 m, where that is more.
         """
         return self._prover.rounding
 
