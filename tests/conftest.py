@@ -19,9 +19,7 @@ import hypothesis
 import llvmlite.binding
 import pytest
 
-from armillary.kernel import compiler, jit
-from armillary.kernel.contraction import with_contraction_decided
-from armillary.kernel.host import Target, host
+from armillary.kernel import compiler
 from armillary.kernel.pipeline import Pipeline
 from armillary.trace import Program
 from random_cells import random_cell
@@ -39,17 +37,10 @@ if TYPE_CHECKING:
 __all__ = ["random_cell"]
 
 ROOT = Path(__file__).resolve().parents[1]
-LEVEL_OF, TO_OBJECT = compiler.level_of, jit.to_object
+LEVEL_OF = compiler.level_of
 
 OPTIMISED_OF = 32
-"""Of so many kernels, one is optimised as for users."""
-
-QUICK = {
-    "-combiner-disabled": ("true", "false"),  # the tracer has simplified
-    "-fast-isel": ("true", "false"),  # where it rounds otherwise, the text decides
-    "-pre-RA-sched": ("linearize", "default"),
-}
-"""Options of LLVM for code that is not optimised, and for other code."""
+"""Of so many kernels, one is compiled as for users."""
 
 # The same examples in every run; a busy machine is no failure.
 hypothesis.settings.register_profile(
@@ -166,7 +157,6 @@ def cache(pytestconfig: pytest.Config) -> Iterator[Path]:
             for choice in ("-fast-isel=false", "-global-isel=false"):
                 llvmlite.binding.set_option("", choice)  # others round otherwise
             patch.setattr(compiler, "level_of", quick_level)
-            patch.setattr(jit, "to_object", quick_object)
         yield use_cache(pytestconfig, patch, is_optimised=is_optimised)
 
 
@@ -175,7 +165,7 @@ def use_cache(
 ) -> Path:
     """Keep compiled code in a folder of its own, and return it."""
     assert config.cache is not None
-    folder = config.cache.mkdir(f"armillary-{'optimised' if is_optimised else 'quick'}")
+    folder = config.cache.mkdir("armillary-optimised" if is_optimised else "armillary")
     patch.setenv("ARMILLARY_CACHE", str(folder))
     return folder
 
@@ -184,33 +174,11 @@ def quick_level(program: Program | Pipeline) -> int:
     """Let LLVM optimise a few kernels as for users, and the others not at all.
 
     To allocate registers well and to schedule take three quarters of the time to
-    compile. `--optimise` optimises all.
+    compile. Without it the instructions are chosen by the same rules, which decide what
+    is rounded: results are the same, bit for bit. `--optimise` optimises all.
     """
     chosen = int(program.fingerprint[:8], 16) % OPTIMISED_OF == 0
     return LEVEL_OF(program) if chosen else 0
-
-
-def quick_object(
-    text: str, target: Target, level: int, *, variables: bool = False
-) -> bytes:
-    """Compile for this machine, with little effort where `level` is 0.
-
-    As in drafts, what is rounded is decided in the text: kernels give the same bits
-    whether they are optimised or not.
-    """
-    if target != host():
-        return TO_OBJECT(text, target, level, variables=variables)
-    text = with_contraction_decided(text)
-    if level:
-        return TO_OBJECT(text, target, level, variables=variables)
-    with jit.LLVM_LOCK:  # options are those of the process
-        for name, (quick, _) in QUICK.items():
-            llvmlite.binding.set_option("", f"{name}={quick}")
-        try:
-            return TO_OBJECT(text, target, level, variables=variables)
-        finally:
-            for name, (_, usual) in QUICK.items():
-                llvmlite.binding.set_option("", f"{name}={usual}")
 
 
 @pytest.fixture(scope="module")
@@ -218,7 +186,6 @@ def optimised(pytestconfig: pytest.Config) -> Iterator[None]:
     """Compile as for users: in tests of kernels and of examples."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compiler, "level_of", LEVEL_OF)
-        patch.setattr(jit, "to_object", TO_OBJECT)
         use_cache(pytestconfig, patch, is_optimised=True)
         yield
 

@@ -68,7 +68,7 @@ WITHOUT_ROWS: Mapping[str, str] = {
     "collision.": """
         jax kernel torch
         approach_rates contacts edge_columns edge_proof_columns is_exact
-        margin may_be_free meshes motion_columns obstacles pairs placed rules
+        margin may_be_free meshes motion_columns nearness obstacles pairs placed rules
         with_obstacles
     """,
     "controller.": "kernel kernel_with",

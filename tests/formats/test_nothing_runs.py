@@ -76,7 +76,11 @@ def test_reading_runs_nothing(tmp_path: Path):
     done = subprocess.run(
         [sys.executable, "-c", READ, *paths],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(Path(arm.__file__).parents[1])},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(Path(arm.__file__).parents[1]),
+            "ARMILLARY_CACHE": "off",  # writes what was read, and reads that instead
+        },
         capture_output=True,
         text=True,
         check=False,

@@ -64,7 +64,8 @@ def answer(address: int) -> list[float]:
 def test_code_does_what_llvm_makes_of_it():
     code = object_of(TEXT)
     assert loader._placed(code) is not None
-    assert answer(Code(code, host()).address("run")) == [11.5, 4.0, 5.0]
+    placed = Code(code, host())  # its memory is freed with it
+    assert answer(placed.address("run")) == [11.5, 4.0, 5.0]
     engine = jit.engine_of(code, host())
     assert answer(engine.get_function_address("run")) == [11.5, 4.0, 5.0]
 

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from armillary.errors import NotCompiled
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.speed_bounds import Range, farthest, ranges_of
 from armillary.model.frame import FrameRef
@@ -74,6 +75,9 @@ def reach_of(
             return np.zeros(3), math.inf
         else:
             moving = True
-            reach += farthest(joint, ranges)
+            try:
+                reach += farthest(joint, ranges)
+            except NotCompiled:  # a script that runs as Python
+                return np.zeros(3), math.inf
     reach += float(np.linalg.norm(frame.pose.position))
     return np.array(pose.position, dtype=np.float64), reach
