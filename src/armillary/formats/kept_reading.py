@@ -1,7 +1,7 @@
 """Cells of files that earlier processes have read: such files are not parsed again.
 
-A file that is the same, by all its bytes, gives the same cell: to load that takes a
-twentieth of reading it, and nothing that reads the format is imported.
+A file that is the same, by all its bytes, gives the same cell: to load that takes less
+time than to read the file, and nothing that reads the format is imported.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ to it by an instruction of `permuted_lanes`.
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 
 from armillary.kernel.abreast_code import AbreastCode, picked
@@ -39,30 +39,19 @@ def chosen_of_all_rows(
     records: AbreastCode,
 ) -> None:
     """Write stages for the chosen records of all rows, which share lanes."""
-    f, shapes = code.f, code.pipeline.columns
-    rows, flags = code.columns, code.flags
-    of_row = read_of_row(code.pipeline, stage)
-    copies = code.memories({name: shapes[name] for name in of_row})
-    code.columns = {**rows, **copies, **own}
-    code.fields = {n: x for n, x in code.fields.items() if n not in own}
-    code.flags = f.variable(code.bits, 0)
-    bits, repeated = active_rows(code, active)
-    records.some.set(0)
-    with each_bit(f, bits & ~repeated) as lane:
-        records.note(lane)
-    with records.noted_groups() as (order, noted, some):
-        for name in of_row:
-            size = math.prod(shapes[name])
-            picked(f, code.real, rows[name], order, copies[name], size)
-        code.flags.set(0)
-        code.stages(stage.stages, None)
-        with f.when(code.flags.get().differs(0), unlikely=True), f.loop(some) as k:
-            bit = (code.flags.get().to(I64, "zext") >> k) & 1
-            bit = bit << f.load(I64, noted, k)
-            flags.set(flags.get() | bit.to(code.bits, "trunc"))
-    code.columns, code.flags = rows, flags
-    with each_bit(f, bits & repeated) as lane:
-        repeat_row(code, records.results, lane)
+    f = code.f
+    with _shared_lanes(code, stage, active, own, records) as (bits, flags, bring):
+        records.some.set(0)
+        with each_bit(f, bits) as lane:
+            records.note(lane)
+        with records.noted_groups() as (order, noted, some):
+            bring(order)
+            code.flags.set(0)
+            code.stages(stage.stages, None)
+            with f.when(code.flags.get().differs(0), unlikely=True), f.loop(some) as k:
+                bit = (code.flags.get().to(I64, "zext") >> k) & 1
+                bit = bit << f.load(I64, noted, k)
+                flags.set(flags.get() | bit.to(code.bits, "trunc"))
 
 
 def refilled_lanes(
@@ -73,6 +62,30 @@ def refilled_lanes(
     records: AbreastCode,
 ) -> None:
     """Write stages for all records of all rows; where a loop ends, a lane is free."""
+    f = code.f
+    with _shared_lanes(code, stage, active, own, records) as (bits, flags, bring):
+        lanes = _Lanes(code, stage, records, f.variable(I64, bits))
+        with lanes.until_done() as refilled:
+            bring(refilled)
+            lanes.begin()
+        with f.when(lanes.flagged.get().differs(0), unlikely=True):
+            flags.set(flags.get() | lanes.flagged.get().to(code.bits, "trunc"))
+
+
+@contextmanager
+def _shared_lanes(
+    code: PipelineCode,
+    stage: Abreast,
+    active: Mask,
+    own: Mapping[str, Value],
+    records: AbreastCode,
+) -> Generator[tuple[Value, Variable, Callable[[Value], None]]]:
+    """Let lanes have columns and flags of their own while stages are written.
+
+    Yields:
+        A bit for each row whose records run; the flags of rows; and what writes code
+        that brings the columns of rows to lanes, by the row of each lane, a vector.
+    """
     f, shapes = code.f, code.pipeline.columns
     rows, flags = code.columns, code.flags
     of_row = read_of_row(code.pipeline, stage)
@@ -81,14 +94,13 @@ def refilled_lanes(
     code.fields = {n: x for n, x in code.fields.items() if n not in own}
     code.flags = f.variable(code.bits, 0)
     bits, repeated = active_rows(code, active)
-    lanes = _Lanes(code, stage, records, f.variable(I64, bits & ~repeated))
-    with lanes.until_done() as refilled:
+
+    def bring(order: Value) -> None:
         for name in of_row:
             size = math.prod(shapes[name])
-            picked(f, code.real, rows[name], refilled, copies[name], size)
-        lanes.begin()
-    with f.when(lanes.flagged.get().differs(0), unlikely=True):
-        flags.set(flags.get() | lanes.flagged.get().to(code.bits, "trunc"))
+            picked(f, code.real, rows[name], order, copies[name], size)
+
+    yield bits & ~repeated, flags, bring
     code.columns, code.flags = rows, flags
     with each_bit(f, bits & repeated) as lane:
         repeat_row(code, records.results, lane)
