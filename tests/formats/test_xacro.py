@@ -80,6 +80,15 @@ def test_arguments(robot: Path):
     assert cell.joint_names == ("joint_1",)
 
 
+def test_a_missing_argument_is_asked_for(tmp_path: Path, capsys):
+    found = faults(tmp_path, '<xacro:if value="$(arg size)"/>')
+    assert "Give its value: arguments={'size': ...}." in found
+    from armillary.cli.main import main
+
+    assert main(["info", str(tmp_path / "x.xacro")]) != 0
+    assert "Give its value: --argument size=VALUE." in capsys.readouterr().err
+
+
 def test_a_package_is_found_as_in_references(robot: Path, monkeypatch):
     with pytest.raises(FormatError, match=r"package 'parts' is not known.*packages="):
         arm.load(robot)

@@ -35,6 +35,7 @@ __all__ = ["expand"]
 
 CHILD: Final = str(Path(__file__).with_name("child.py"))
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
+_NOT_GIVEN: Final = re.compile(r"Undefined substitution argument (\w+)")
 
 
 class XacroAnswer(msgspec.Struct, kw_only=True):
@@ -108,6 +109,8 @@ def expand(
         where = [f"in {quote(os.path.relpath(file, home))}" for file in chain[-1:]]
         where += [f"in macro {quote(name)}" for name in answer.macros[-1:]]
         message = ", ".join([answer.error.strip().removesuffix("."), *where])
+        if not_given := _NOT_GIVEN.search(message):
+            hint = f"Give its value: arguments={{{quote(not_given[1])}: ...}}."
         raise fault(path, "xacro-error", message, hint=hint)
     if text.strip():
         report.warning(Place(path), "xacro-warning", " ".join(text.split()))
