@@ -18,6 +18,7 @@ OPTIONS: Final = {
     r"folders=\[('.+?')\]": r"--folder \1",
     r"packages=\{'(.+?)': \.\.\.\}": r"--package \1=DIR",
     r"packages=\{'([^']+)': '([^']+)'\}": r"--package '\1=\2'",
+    r"arguments=\{'(\w+)': \.\.\.\}": r"--argument \1=VALUE",
     r"plugins=\['(.+?)'\]": r"--plugin \1",
     r"plugins=\[\.\.\.\]": "--plugin PACKAGE",
     r"load\('robot\.urdf', srdf=\.\.\.\)": "robot.urdf --srdf FILE",
