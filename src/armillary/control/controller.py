@@ -7,7 +7,7 @@ within these, and how much of them is safe.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -45,7 +45,7 @@ from armillary.kinematics.kernels import Joints, selection_of
 from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.moving_twists import MovingTwists
 from armillary.kinematics.state import State, bound_state, home
-from armillary.model.fields import kept
+from armillary.model.fields import kept, kept_few
 from armillary.model.workcell import Workcell
 from armillary.trace import Port
 
@@ -261,13 +261,38 @@ class StepKernels(msgspec.Struct, frozen=True, eq=False, dict=True):
         return code(tables, callees)
 
     def _code(self, lanes: int | None) -> CompiledPipeline:
-        return kept(
-            self, ("code", lanes), lambda: compile_pipeline(self._pipeline, lanes=lanes)
+        # Grips, bases and weights are numbers: controllers that differ in these alone
+        # share their code.
+        return kept_few(
+            self.twists,
+            ("step code", lanes),
+            self._decisive,
+            lambda: compile_pipeline(self._pipeline, lanes=lanes),
         )
 
     @property
     def _pipeline(self) -> Pipeline:
-        return kept(self, "pipeline", self._kept_pipeline)
+        return kept_few(
+            self.twists, "step pipelines", self._decisive, self._kept_pipeline
+        )
+
+    @cached_property
+    def _decisive(self) -> tuple[Hashable, ...]:
+        """Return all that `step_pipeline` reads, besides the twists of links."""
+        return (
+            tuple(priority_levels(self.stages)),
+            tuple(
+                (
+                    *(each.columns.number, *sorted(each.columns.sizes.items())),
+                    *(len(each.weights), each.ports, each.reads, each.tables),
+                    *(each.stages, each.curvature),
+                )
+                for each in self.stages
+            ),
+            *(self.conflict, *self.approach.sizes.items(), self.approach.room),
+            *(self.approach.slots, self.approach.check is not None),
+            *(self.torques is not None, self._coupled),
+        )
 
     def _kept_pipeline(self) -> Pipeline:
         """Return the pipeline, which an earlier process may have traced.
