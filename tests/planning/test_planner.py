@@ -696,3 +696,29 @@ def test_names_of_frames_count_where_no_goal_is_a_pose():
     planner = cell.planner(cell.collision())
     with pytest.raises(UnknownName, match="nosuch"):
         planner(cell.home, cell.home, frame="nosuch")
+
+
+def test_the_finest_resolution_is_a_part_of_how_far_joints_move():
+    joint = arm.joints.Prismatic(axis=(1, 0, 0))
+    for size, finest in ((1e-6, 2e-12), (1.0, 1e-6)):
+        ball = Sphere(radius=0.1 * size)
+        links = [
+            arm.Link(name="rail"),
+            arm.Link(
+                name="ball",
+                parent="rail",
+                joint=joint,
+                joint_name="x",
+                limits=arm.Limits(lower=-size, upper=size),
+                collisions=[ball],
+            ),
+        ]
+        still = arm.Manipulator(
+            name="b", links=[arm.Link(name="ball", collisions=[ball])]
+        )
+        cell = arm.Cell(manipulators=[arm.Manipulator(name="a", links=links), still])
+        check = cell.collision()
+        start, goal = [0.5 * size], [0.8 * size]
+        assert cell.planner(check, resolution=1.1 * finest)(start, goal).success
+        with pytest.raises(ModelError, match=f"at least {finest:g}"):
+            cell.planner(check, resolution=0.9 * finest)
