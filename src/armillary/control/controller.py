@@ -7,7 +7,7 @@ within these, and how much of them is safe.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -27,6 +27,7 @@ from armillary.control.rate_bounds import JointLimits, rate_bounds
 from armillary.control.step import Step, StepLayout
 from armillary.control.task_stages import (
     STEP_MAKERS,
+    Made,
     Maker,
     TaskStages,
     firm_weights,
@@ -57,6 +58,9 @@ if TYPE_CHECKING:  # few controllers need them
 __all__ = ["Controller", "controller_of"]
 
 Array = npt.NDArray[np.float64]
+
+MOST_KEPT: Final = 32
+"""Steps of other tasks, solvers or room for pairs whose code a cell keeps."""
 
 MOST_JOINTS: Final = 128
 """Joints that a controller can move; tested with 60, and compiled in seconds."""
@@ -261,20 +265,19 @@ class StepKernels(msgspec.Struct, frozen=True, eq=False, dict=True):
         return code(tables, callees)
 
     def _code(self, lanes: int | None) -> CompiledPipeline:
-        # Grips, bases and weights are numbers: controllers that differ in these alone
-        # share their code.
-        return kept_few(
-            self.twists,
-            ("step code", lanes),
-            self._decisive,
-            lambda: compile_pipeline(self._pipeline, lanes=lanes),
-        )
+        make = partial(compile_pipeline, lanes=lanes)
+        return self._shared(("step code", lanes), lambda: make(self._pipeline))
 
     @property
     def _pipeline(self) -> Pipeline:
-        return kept_few(
-            self.twists, "step pipelines", self._decisive, self._kept_pipeline
-        )
+        return self._shared("step pipelines", self._kept_pipeline)
+
+    def _shared(self, what: Hashable, make: Callable[[], Made]) -> Made:
+        """Return what controllers share that differ in numbers: grips, bases, weights.
+
+        It is kept with the links, and made of no more than `_decisive` says.
+        """
+        return kept_few(self.twists, what, self._decisive, make, MOST_KEPT)
 
     @cached_property
     def _decisive(self) -> tuple[Hashable, ...]:

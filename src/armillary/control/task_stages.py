@@ -36,6 +36,7 @@ from armillary.trace import Port
 
 __all__ = [
     "STEP_MAKERS",
+    "Made",
     "Maker",
     "PlacedFrame",
     "Records",
