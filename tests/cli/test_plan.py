@@ -145,3 +145,18 @@ def test_what_cannot_be_asked_is_reported(
     result = run("plan", file, *given)
     assert result.code == 2
     assert said in result.err
+
+
+def test_what_is_asked_is_read_before_links_are_tested(
+    run: Any, file: str, monkeypatch: pytest.MonkeyPatch
+):
+    """A misspelled posture is reported at once, and alone."""
+
+    def refused(*_: Any, **__: Any) -> None:
+        raise AssertionError("meshes are read")
+
+    monkeypatch.setattr("armillary.cli.plan.collision_check", refused)
+    for asked in (["--to", "hom"], ["--pose", "1,2"]):
+        result = run("plan", file, *asked)
+        assert result.code == 2
+        assert result.err.startswith("armillary: ")

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import armillary as arm
@@ -174,3 +175,46 @@ def test_the_source_of_all_that_makes_a_search_is_in_its_key():
     names = modules_in(lambda: [step_program(problem, near=k) for k in (False, True)])
     assert "armillary.ik.search_step" in names
     assert {name for name in names if not is_in(name, IK_MAKERS)} == set()
+
+
+def test_other_grips_bases_and_weights_trace_and_load_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """They are numbers in tables; steps are those of a cell that has nothing kept."""
+
+    def step(cell: arm.Cell, number: int) -> Any:
+        pose = arm.Pose.translation(0.01 * number, 0.0, 0.02)
+        state = cell.home.place("part", arm.Pose.translation(0.1 * number, 3.0, 0.0))
+        if number % 2:
+            state = cell.home.attach("part", "tcp", pose=pose, replace=True)
+        listed = [
+            tasks.Frame("grasp" if number % 2 else "tcp", weight=1.0 + number),
+            tasks.CentreOfMass(axes="z", weight=0.1),
+            tasks.Coupling({cell.joint_names[1]: 1.0}, weight=0.1 * number),
+            tasks.Posture(weight=0.01 * number),
+        ]
+        control = cell.controller(
+            listed,
+            state=state,
+            torque=500.0,
+            avoid=cell.collision(state, margin=0.01 * number),
+        )
+        X = arm.Pose.translation(0.0, 0.0, 0.1) @ cell.fk("tcp")(cell.home.q)
+        return control(
+            cell.home.q, np.zeros(len(cell.joint_names)), [X, np.ones(3), 0.3, None]
+        )
+
+    kept = arm.example("oval_track_cell")
+    for number in (1, 2, 3, 4):
+        step(kept, number)
+    expected = {k: step(arm.example("oval_track_cell"), k).numbers for k in (5, 6)}
+
+    def refused(*_: Any, **__: Any) -> None:
+        raise AssertionError("it is made again")
+
+    monkeypatch.setattr("armillary.trace.program.Program.__init__", refused)
+    monkeypatch.setattr("armillary.control.frame_tasks.kept_formula", refused)
+    monkeypatch.setattr("armillary.control.controller.kept_formula", refused)
+    monkeypatch.setattr("armillary.kernel.compiler.compiled", refused)
+    for number, numbers in expected.items():
+        np.testing.assert_allclose(step(kept, number).numbers, numbers, rtol=1e-12)

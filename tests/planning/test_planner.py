@@ -23,6 +23,7 @@ from armillary.planning.loop import (
 )
 from armillary.planning.loop_memory import (
     LoopKind,
+    LoopMemory,
     Problem,
 )
 from armillary.planning.planner import STEP
@@ -696,3 +697,51 @@ def test_names_of_frames_count_where_no_goal_is_a_pose():
     planner = cell.planner(cell.collision())
     with pytest.raises(UnknownName, match="nosuch"):
         planner(cell.home, cell.home, frame="nosuch")
+
+
+def test_the_finest_resolution_is_a_part_of_how_far_joints_move():
+    joint = arm.joints.Prismatic(axis=(1, 0, 0))
+    for size, finest in ((1e-6, 2e-12), (1.0, 1e-6)):
+        ball = Sphere(radius=0.1 * size)
+        links = [
+            arm.Link(name="rail"),
+            arm.Link(
+                name="ball",
+                parent="rail",
+                joint=joint,
+                joint_name="x",
+                limits=arm.Limits(lower=-size, upper=size),
+                collisions=[ball],
+            ),
+        ]
+        still = arm.Manipulator(
+            name="b", links=[arm.Link(name="ball", collisions=[ball])]
+        )
+        cell = arm.Cell(manipulators=[arm.Manipulator(name="a", links=links), still])
+        check = cell.collision()
+        start, goal = [0.5 * size], [0.8 * size]
+        assert cell.planner(check, resolution=1.1 * finest)(start, goal).success
+        with pytest.raises(ModelError, match=f"at least {finest:g}"):
+            cell.planner(check, resolution=0.9 * finest)
+
+
+def test_searches_in_other_boxes_work_in_the_same_memory(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """Joints that stay where they start make a box of each start; it grew with these."""
+    made: list[int] = []
+    of = LoopMemory.of
+
+    def counted(n: int, nodes: int, made_for: LoopKind) -> LoopMemory:
+        made.append(nodes)
+        return of(n, nodes, made_for)
+
+    monkeypatch.setattr(LoopMemory, "of", staticmethod(counted))
+    planner = planner_of_balls()
+    name = planner.check.cell.joint_names[0]
+    start, goal = cornered_problem(planner)
+    for k in range(6):
+        here, there = start.copy(), goal.copy()
+        here[0] = there[0] = start[0] + 1e-3 * k
+        planner(here, there, fixed=[name], timeout=0.05)
+    assert len(made) == 1

@@ -7,6 +7,7 @@ import pytest
 
 import armillary as arm
 from armillary.errors import ModelError, UnknownName
+from armillary.programs.clearance import nearest_below
 from armillary.programs.steps import PTP, Drive, Grip, Linear, Wait
 from belt_cell import HEIGHT, READY, SIDE, TOOL, above, place
 
@@ -108,7 +109,36 @@ def test_clearance_of_a_cell_that_nothing_tests():
     rules = alone.rules.exclude("*", "*")
     quiet = alone.replace(rules=rules)
     timeline = quiet.run(arm.Program([Wait(seconds=1.0)]))
-    assert timeline.clearance().distance == np.inf
+    found = timeline.clearance()
+    assert found.distance == np.inf
+    assert repr(found) == "<Clearance: no pair of links is tested>"
+
+
+@pytest.mark.parametrize("size", [1e-6, 1.0])
+def test_what_is_proven_is_near_what_is_found_in_cells_of_any_size(size: float):
+    """A ball that passes another: planned motions are refused by this alone."""
+    ball, slide = arm.shapes.Sphere(radius=size / 10), arm.joints.Prismatic()
+    passing = arm.Link(
+        name="ball",
+        parent="rail",
+        joint=slide,
+        joint_name="x",
+        limits=arm.Limits(
+            lower=-size, upper=size, velocity=30 * size, acceleration=1000 * size
+        ),
+        collisions=[ball],
+    )
+    stands = arm.Link(name="ball", collisions=[ball])
+    rail = arm.Manipulator(name="a", links=[arm.Link(name="rail"), passing])
+    cell = arm.Cell(manipulators=[rail, arm.Manipulator(name="b", links=[stands])])
+    cell = cell.replace(rules=cell.rules.include("*", "*"))
+    start = cell.home.replace(q=[-0.8 * size])
+    timeline = cell.run(arm.Program({"a": [PTP(to=[0.6 * size])]}), start)
+    found = nearest_below(
+        timeline.recording, lambda _: True, 0.0, timeline.duration, 0.0
+    )
+    assert found.distance == pytest.approx(-0.2 * size)
+    assert found.distance - found.proven <= 2e-9 + 1e-6 * size
 
 
 def test_loads_are_the_greatest_of_dense_samples(timeline: arm.Timeline):

@@ -11,7 +11,7 @@ import pytest
 import armillary as arm
 from armillary.programs.ending import Impossible, RunReason
 from armillary.programs.following import FollowedWay
-from armillary.programs.mover import PEAK
+from armillary.programs.mover import PEAK, Mover
 from armillary.programs.steps import (
     PTP,
     Appear,
@@ -24,8 +24,10 @@ from armillary.programs.steps import (
     Wait,
     WaitFor,
 )
+from armillary.programs.tracks import JointValues
 from belt_cell import HEIGHT, READY, SIDE, TOOL, above, place
 from controllers import play_krl
+from rotations import rotation
 
 ROBOT = "irb2400"
 FAST = {"acceleration": 8.0}
@@ -531,3 +533,33 @@ def test_a_redundant_arm_follows_a_turntable_that_it_met():
     ):
         poses = fk(timeline.at(np.linspace(first, last, 200)).q)
         assert np.abs(poses - np.asarray(pose.matrix())).max() < 1e-8
+
+
+def test_where_a_way_is_not_followed_is_said():
+    """Near its singular pose a wrist turns by half a turn within a step."""
+    cell = arm.example("irb2400")
+    fk, solver = cell.fk("tool0"), cell.ik("tool0")
+    unlimited = np.array([[-np.inf] * 6, [np.inf] * 6])
+    mover = Mover(solver, np.array(cell.limits), unlimited, unlimited)
+    tilt = np.eye(4)
+    tilt[:3, :3] = rotation(np.array([1e-3, 0.0, 0.0]))
+
+    def way(s: np.ndarray) -> np.ndarray:
+        Q = np.tile([0.0, 0.2, 0.1, 0.0, 0.3, 0.0], (len(s), 1))
+        Q[:, 4] -= s
+        return fk(Q) @ tilt
+
+    followed = FollowedWay(
+        mover,
+        lambda times: np.tile(np.eye(4), (len(times), 1, 1)),
+        2.0,
+        way,
+        0.6,
+        key=(),
+        speed=0.5,
+        acceleration=1e9,
+    )
+    start = solver(way(np.zeros(1))[0], near=[0.0, 0.2, 0.1, 0.0, 0.3, 0.0]).q
+    said = r"the way at [23]\.\d+ s: only by a jump .*, by \d\.\d+ of 'joint_[46]'"
+    with pytest.raises(Impossible, match=said):
+        followed.motion(JointValues(start, 0 * start, 0 * start), 2.0, 4.25)

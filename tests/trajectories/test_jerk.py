@@ -489,3 +489,21 @@ def test_infinite_rates_and_accelerations(cell: arm.Cell, names: tuple[str, ...]
     )
     assert timed.success
     assert timed.peaks().jerk.max() == pytest.approx(50.0, rel=0.01)
+
+
+@pytest.mark.parametrize("blend", [None, 0.01])
+def test_waypoints_that_are_equal_but_for_rounding_are_repeated(blend: float | None):
+    """They made durations of minutes to weeks."""
+    cell = arm.example("irb2400")
+    ways = np.zeros((3, 4, 6))
+    ways[:, 1], ways[:, 3] = [0.5, 0.3, 0.1, 0.2, 0.4, 0.3], [1.0, 0.2, 0.5, 0, 0, 0]
+    ways[:, 2] = ways[:, 1]
+    ways[:, 2, 1] += [1e-13, 1e-9, 1e-6]
+    timed = cell.time_path(ways, acceleration=8.0, jerk=50.0, blend=blend)
+    reasons = [PathReason.REPEATED] * 2 + [PathReason.TIMED]
+    assert timed.reason.tolist() == [int(each) for each in reasons]
+    assert timed.duration[2] < 4.0
+    # One by one they say the same.
+    for way, reason in zip(ways, reasons, strict=True):
+        alone = cell.time_path(way, acceleration=8.0, jerk=50.0, blend=blend)
+        assert int(alone.reason) == reason

@@ -162,13 +162,14 @@ def run(options: argparse.Namespace) -> int:
     state = chosen_state(cell, options)
     if options.start is not None:
         state = _state(cell, state, options.start, "--from", options)
-    planner = cell.planner(collision_check(cell, state, options.margin))
+    # What is asked is read first: a check may read meshes for seconds.
     asked: dict[str, Any] = {"seed": options.seed or 0, "timeout": options.timeout}
     if options.pose is not None:
         goal, of_pose = _pose(cell, options)
         asked |= of_pose
     else:
         goal = _state(cell, state, options.to, "--to", options).q
+    planner = cell.planner(collision_check(cell, state, options.margin))
     plan = planner(state, goal, **asked)
     motion = _motion(plan, state, options)
     if motion is not None and options.out is not None:

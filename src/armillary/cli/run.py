@@ -17,7 +17,7 @@ from armillary.cli.table import finite
 from armillary.cli.verb import option, verb
 from armillary.errors import printable, quote
 from armillary.formats import registry
-from armillary.programs.clearance import Clearance
+from armillary.programs.clearance import UNTESTED, Clearance
 from armillary.programs.loads import Loads
 from armillary.programs.program import Program
 from armillary.programs.timeline import Timeline
@@ -178,7 +178,8 @@ def _lines(
         yield f"{printable(name)} moves for {100 * part:.3g} % of that"
     if clearance is not None:
         least, proven = clearance.distance, clearance.proven
-        yield f"least distance {least:.6g} m, proven {proven:.6g} m{_but(clearance)}"
+        said = f"least distance {least:.6g} m, proven {proven:.6g} m{_but(clearance)}"
+        yield UNTESTED if least == np.inf else said
     if loads is not None:
         yield f"energy {loads.energy:.6g} J, greatest power {loads.power:.6g} W"
     for line in broken:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from armillary.cli.hints import with_options
 from armillary.cli.input import FILE, open_cell
 from armillary.cli.options import MOTION, STATE, chosen_motion, chosen_state
 from armillary.cli.verb import option, verb
@@ -52,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
         if motion is not None:
             viewer.play(motion, rate=options.rate)
         for note in viewer.notes:
-            print(f"note: {printable(note)}", file=sys.stderr)
+            print(f"note: {printable(with_options(note))}", file=sys.stderr)
         print(f"{printable(cell.name)}: {viewer.address}  (Ctrl-C ends it)", flush=True)
         if not options.no_open:
             viewer.open()

@@ -23,7 +23,7 @@ from armillary.kinematics.moving_links import (
     moving_links,
     poses_of_links,
 )
-from armillary.kinematics.speed_bounds import SpeedBounds
+from armillary.kinematics.speed_bounds import SpeedBounds, speeds_within
 from armillary.kinematics.state import State
 from armillary.model.distinct_numbers import distinct_numbers
 from armillary.model.fields import kept, kept_few
@@ -349,15 +349,9 @@ class PlacedPairs(msgspec.Struct, frozen=True, eq=False, dict=True):
             upper: Greatest.
             accelerations: Whether bounds of accelerations are wanted, too.
         """
-        key = self.pose_key, lower.tobytes(), upper.tobytes(), accelerations
-        tree = self.state.tree
-
-        def made() -> SpeedBounds:
-            return SpeedBounds.of(
-                self.moving, tree, lower, upper, accelerations=accelerations
-            )
-
-        return kept_few(self.moving, "speeds", key, made)
+        return speeds_within(
+            self.moving, self.state, lower, upper, accelerations=accelerations
+        )
 
     def levers(
         self, lower: Array, upper: Array, speeds: SpeedBounds

@@ -292,7 +292,10 @@ class ApproachPairs(msgspec.Struct, frozen=True, eq=False, dict=True):
     def _rates(self, rows: Any, levers: Any) -> Array:
         """Return how fast bodies approach for unit rates of joints, at most."""
         with IMPORT_LOCK:
-            from armillary.kinematics.speed_bounds import SpeedBounds, speeds_are_known
+            from armillary.kinematics.speed_bounds import (
+                speeds_are_known,
+                speeds_within,
+            )
 
         moving = self.twists.moving
         assert self.check is not None
@@ -301,5 +304,5 @@ class ApproachPairs(msgspec.Struct, frozen=True, eq=False, dict=True):
         if not speeds_are_known(moving, state):
             return np.full((len(rows), moving.joints), MOST)
         # The greatest approach of two points at such levers, by each joint.
-        speeds = SpeedBounds.of(moving, state.tree, *moving.cell.limits)
+        speeds = speeds_within(moving, state, *moving.cell.limits)
         return np.minimum(speeds.between(rows, np.minimum(levers, MOST)), MOST)

@@ -7,7 +7,7 @@ within these, and how much of them is safe.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -27,6 +27,7 @@ from armillary.control.rate_bounds import JointLimits, rate_bounds
 from armillary.control.step import Step, StepLayout
 from armillary.control.task_stages import (
     STEP_MAKERS,
+    Made,
     Maker,
     TaskStages,
     firm_weights,
@@ -45,7 +46,7 @@ from armillary.kinematics.kernels import Joints, selection_of
 from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.moving_twists import MovingTwists
 from armillary.kinematics.state import State, bound_state, home
-from armillary.model.fields import kept
+from armillary.model.fields import kept, kept_few
 from armillary.model.workcell import Workcell
 from armillary.trace import Port
 
@@ -57,6 +58,9 @@ if TYPE_CHECKING:  # few controllers need them
 __all__ = ["Controller", "controller_of"]
 
 Array = npt.NDArray[np.float64]
+
+MOST_KEPT: Final = 32
+"""Steps of other tasks, solvers or room for pairs whose code a cell keeps."""
 
 MOST_JOINTS: Final = 128
 """Joints that a controller can move; tested with 60, and compiled in seconds."""
@@ -261,13 +265,37 @@ class StepKernels(msgspec.Struct, frozen=True, eq=False, dict=True):
         return code(tables, callees)
 
     def _code(self, lanes: int | None) -> CompiledPipeline:
-        return kept(
-            self, ("code", lanes), lambda: compile_pipeline(self._pipeline, lanes=lanes)
-        )
+        make = partial(compile_pipeline, lanes=lanes)
+        return self._shared(("step code", lanes), lambda: make(self._pipeline))
 
     @property
     def _pipeline(self) -> Pipeline:
-        return kept(self, "pipeline", self._kept_pipeline)
+        return self._shared("step pipelines", self._kept_pipeline)
+
+    def _shared(self, what: Hashable, make: Callable[[], Made]) -> Made:
+        """Return what controllers share that differ in numbers: grips, bases, weights.
+
+        It is kept with the links, and made of no more than `_decisive` says.
+        """
+        return kept_few(self.twists, what, self._decisive, make, MOST_KEPT)
+
+    @cached_property
+    def _decisive(self) -> tuple[Hashable, ...]:
+        """Return all that `step_pipeline` reads, besides the twists of links."""
+        return (
+            tuple(priority_levels(self.stages)),
+            tuple(
+                (
+                    *(each.columns.number, *sorted(each.columns.sizes.items())),
+                    *(len(each.weights), each.ports, each.reads, each.tables),
+                    *(each.stages, each.curvature),
+                )
+                for each in self.stages
+            ),
+            *(self.conflict, *self.approach.sizes.items(), self.approach.room),
+            *(self.approach.slots, self.approach.check is not None),
+            *(self.torques is not None, self._coupled),
+        )
 
     def _kept_pipeline(self) -> Pipeline:
         """Return the pipeline, which an earlier process may have traced.

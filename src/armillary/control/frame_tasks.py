@@ -20,6 +20,7 @@ from armillary.control.task_stages import (
     TaskStages,
     by_rows,
     columns_of_task,
+    made_once,
     without_others,
 )
 from armillary.errors import ModelError, quote
@@ -353,9 +354,13 @@ def _stages_of_frames(
         second = columns.stage(curvature, writes=columns.curvature(), **read)
         return columns.stage(request, **read), second
 
-    sizes = twists.joints, twists.others, columns.number, columns.sizes, setting.port
-    parts = *formulas.decided_by, *sizes
-    first, second = kept_formula("frame task", parts, made, made_by=STEP_MAKERS)
+    sizes = columns.number, *sorted(columns.sizes.items())
+    parts = *formulas.decided_by, twists.joints, twists.others, *sizes, setting.port
+    first, second = made_once(
+        twists,
+        parts,
+        lambda: kept_formula("frame task", parts, made, made_by=STEP_MAKERS),
+    )
     return TaskStages(
         task=task,
         columns=columns,

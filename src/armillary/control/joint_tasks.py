@@ -18,10 +18,11 @@ from armillary.control.task_stages import (
     TaskStages,
     columns_of_task,
     joint_indices,
+    made_once,
 )
 from armillary.errors import ModelError, quote
 from armillary.forks import IMPORT_LOCK
-from armillary.kernel.stages import program
+from armillary.kernel.stages import Stage, program
 from armillary.kinematics.moving_twists import MovingTwists
 from armillary.spatial.ldl import inner
 from armillary.spatial.vector import Matrix, Number, Vector
@@ -39,16 +40,16 @@ def _of_posture(task: tasks.Posture, k: int, twists: MovingTwists) -> TaskStages
     columns = columns_of_task(twists, k, target=(n,), rate=(n,))
     # Joints that the posture leaves out have the weight 0.
     counts = [task.weight * (j in chosen) for j in twists.joints]
+
+    def made() -> tuple[Stage, ...]:
+        posture = partial(_posture, joints=twists.joints)
+        return (columns.stage(posture, writes=(columns.diagonal(), columns.pull())),)
+
     return TaskStages(
         task=task,
         columns=columns,
         reads=(columns.counts(),),
-        stages=(
-            columns.stage(
-                partial(_posture, joints=twists.joints),
-                writes=(columns.diagonal(), columns.pull()),
-            ),
-        ),
+        stages=made_once(twists, ("posture", k), made),
         settings=lambda _: {columns.counts().name: counts},
     )
 
@@ -82,7 +83,11 @@ def _of_coupling(task: tasks.Coupling, k: int, twists: MovingTwists) -> TaskStag
         task=task,
         columns=columns,
         reads=(columns.factors(),),
-        stages=(columns.stage(partial(_coupling, twists=twists)),),
+        stages=made_once(
+            twists,
+            ("coupling", k),
+            lambda: (columns.stage(partial(_coupling, twists=twists)),),
+        ),
         weights=(task.weight,),
         settings=lambda _: {columns.factors().name: factors},
     )

@@ -19,10 +19,12 @@ from armillary.control.task_stages import (
     TaskStages,
     by_rows,
     columns_of_task,
+    made_once,
     without_others,
 )
 from armillary.errors import ModelError
 from armillary.kernel.columns import each
+from armillary.kernel.stages import Stage
 from armillary.kinematics.kernels import chosen_axes
 from armillary.kinematics.moving_twists import MovingTwists
 from armillary.kinematics.state import State
@@ -105,20 +107,27 @@ def _of_centre_of_mass(
     table, bends = columns.table(MASSES, *columns.group(LinkMass)), columns.bends()
     no_bends = partial(_no_bends, width=twists.columns)
     end = partial(_curvature, chosen=chosen, c=len(twists.joints))
-    return TaskStages(
-        task=task,
-        columns=columns,
-        stages=(
+
+    def made() -> tuple[tuple[Stage, ...], tuple[Stage, ...]]:
+        rows = (
             columns.stage(partial(_begin, width=twists.columns)),
             each(table, columns.stage(_add_mass)),
             columns.stage(partial(_end, chosen=chosen, twists=twists)),
-        ),
-        weights=(task.weight,) * len(chosen),
-        curvature=(
+        )
+        curvature = (
             columns.stage(no_bends, writes=bends),
             each(table, columns.stage(_add_bends, writes=bends)),
             columns.stage(end, writes=columns.curvature()),
-        ),
+        )
+        return rows, curvature
+
+    stages, curvature = made_once(twists, ("centre of mass", k, axes), made)
+    return TaskStages(
+        task=task,
+        columns=columns,
+        stages=stages,
+        weights=(task.weight,) * len(chosen),
+        curvature=curvature,
         tables=(table,),
         records=partial(_mass_records, twists),
     )

@@ -7,8 +7,8 @@ of that module; `_MAKERS` of `controller.py` lists these modules.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
@@ -20,6 +20,7 @@ from armillary.kinematics.kept_formulas import MOTION
 from armillary.kinematics.kernels import selection_of
 from armillary.kinematics.moving_twists import MovingTwists
 from armillary.kinematics.state import State
+from armillary.model.fields import kept_few
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import (
     Matrix,
@@ -35,6 +36,7 @@ from armillary.trace import Port
 
 __all__ = [
     "STEP_MAKERS",
+    "Made",
     "Maker",
     "PlacedFrame",
     "Records",
@@ -45,6 +47,7 @@ __all__ = [
     "columns_of_task",
     "firm_weights",
     "joint_indices",
+    "made_once",
     "priority_levels",
     "without_others",
 ]
@@ -60,6 +63,8 @@ STEP_MAKERS: Final = (
 
 FIRM: Final = 1e4
 """Weight of rates that earlier levels have reached, in parts of the greatest weight."""
+
+Made = TypeVar("Made")
 
 Records: TypeAlias = Mapping[str, Any]
 """Values of the fields of a table, by their names."""
@@ -147,7 +152,22 @@ def columns_of_task(
         shapes: Those of `target` and `rate`, that of its target.
     """
     # Rows of tasks are not known yet: columns of one task have sizes of their own.
-    return StepColumns.for_step(twists, ()).of(number, m=m, **shapes)
+    return made_once(
+        twists,
+        ("columns", number, m, *shapes.items()),
+        lambda: StepColumns.for_step(twists, ()).of(number, m=m, **shapes),
+    )
+
+
+def made_once(twists: MovingTwists, what: Hashable, make: Callable[[], Made]) -> Made:
+    """Return what tasks share that differ in numbers alone, made once and kept.
+
+    Args:
+        twists: Of the moving links.
+        what: What it is, by all that decides it besides the links.
+        make: Makes it.
+    """
+    return kept_few(twists, "of tasks", what, make, most=64)
 
 
 class PlacedFrame(NamedTuple):

@@ -346,6 +346,29 @@ class NumericSearch:
         reasons = self._settle(found, rows, query, run, None)
         return marked(_candidates(found, reasons), query)
 
+    def follow_until_missed(self, query: IKQuery, start: Array) -> Candidates:
+        """Return the same as `follow` up to the first target that is not found.
+
+        Those behind it are not sought from other starts, which takes as long as all
+        starts do where nothing is within reach.
+        """
+        rows, search = _rows(query), self._search(False)
+        chain = partial(search.chain, deadline=query.deadline)
+        seeded = self._plan(query, replace(FOLLOWING, starts=1), seeded=True)
+        found = chain(rows, seeded, first=start)
+        missed = np.flatnonzero(~solved(found))
+        if missed.size:
+            plan, came = self._plan(query, FOLLOWING), start
+            if missed[0]:
+                came = found.unknowns[missed[0] - 1]
+            for k in range(int(missed[0]), len(rows)):
+                one = chain(rows[k : k + 1], plan, first=came)
+                found.take(np.array([k]), one)
+                if one.failures:
+                    break
+                came = one.unknowns[0]
+        return marked(_candidates(found), query)
+
     # inside
 
     def _all(self, query: IKQuery) -> Candidates:

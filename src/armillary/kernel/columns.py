@@ -420,7 +420,7 @@ class _FormulaSignature(msgspec.Struct, frozen=True):
         wholes = {name: _without_none(kind) for name, kind in hints.items()}
         groups = {name: kind for name, kind in wholes.items() if _is_group(kind)}
         returned = groups.pop("return", None)
-        results = tuple(_names(returned)) if returned else ()
+        results = _names(returned) if returned else ()
         packed = {name: kind for name, kind in wholes.items() if _is_packed(kind)}
         return cls(label, names, groups, packed, results)
 
@@ -462,13 +462,13 @@ def _into(kind: type[Columns]) -> dict[str, str]:
     return {column.name: column.into for column in kind.declared()}
 
 
-def _names(kind: Any) -> Iterator[str]:
-    """Yield the fields of a `NamedTuple`, those of groups in place of groups."""
+@functools.lru_cache(maxsize=256)
+def _names(kind: Any) -> tuple[str, ...]:
+    """Return the fields of a `NamedTuple`, those of groups in place of groups."""
+    names: list[str] = []
     for name, part in _hints(kind).items():
-        if _is_group(part):
-            yield from _names(part)
-        else:
-            yield name
+        names += _names(part) if _is_group(part) else (name,)
+    return tuple(names)
 
 
 def _made(kind: Any, values: Iterator[Any]) -> Any:

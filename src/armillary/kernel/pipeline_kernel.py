@@ -219,7 +219,7 @@ def check_packed(
     """
     for table in pipeline.tables:
         table.check_count(len(packed[table.name]))
-    for table, name in several_in(pipeline.stages):
+    for table, name in _several(pipeline):
         if (np.diff(packed[table][name].astype(np.int64)) != 1).any():
             raise KernelError(
                 f"Records of '{table}' run several at once, but '{name}' of one is not "
@@ -272,6 +272,11 @@ def _restored(
 @lru_cache(maxsize=64)
 def _calls(pipeline: Pipeline) -> tuple[Call, ...]:
     return tuple(calls_in(pipeline.stages))
+
+
+@lru_cache(maxsize=64)
+def _several(pipeline: Pipeline) -> tuple[tuple[str, str], ...]:
+    return tuple(several_in(pipeline.stages))
 
 
 @lru_cache(maxsize=64)

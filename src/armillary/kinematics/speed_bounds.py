@@ -14,6 +14,7 @@ import numpy.typing as npt
 from armillary.kinematics.moving_links import MovingLinks
 from armillary.kinematics.state import State
 from armillary.model.drive import Drive
+from armillary.model.fields import kept_few
 from armillary.model.joint import Joint
 from armillary.model.speed_bound import largest_accelerations, steady_twist
 from armillary.model.tree import Tree
@@ -26,6 +27,7 @@ __all__ = [
     "farthest",
     "ranges_of",
     "speeds_are_known",
+    "speeds_within",
     "zero_product",
 ]
 
@@ -122,6 +124,28 @@ def _farthest(joint: Joint, ranges: tuple[Range, ...], read: Hashable) -> float:
 def speeds_are_known(moving: MovingLinks, state: State) -> bool:
     """Return whether speeds have bounds: no closed loop or Python code moves links."""
     return moving.is_compiled and not state.passive.size
+
+
+def speeds_within(
+    moving: MovingLinks,
+    state: State,
+    lower: Array,
+    upper: Array,
+    *,
+    accelerations: bool = False,
+) -> SpeedBounds:
+    """Return `SpeedBounds.of` these, kept for all states in which links stand alike.
+
+    They are the same for all grips, and wherever bases are that carry no joint.
+    """
+    key = moving.pose_key(state), lower.tobytes(), upper.tobytes(), accelerations
+
+    def made() -> SpeedBounds:
+        return SpeedBounds.of(
+            moving, state.tree, lower, upper, accelerations=accelerations
+        )
+
+    return kept_few(moving, "speeds", key, made)
 
 
 class SpeedBounds(NamedTuple):

@@ -26,10 +26,7 @@ from armillary.kernel.arguments import numbers_of, positive_number
 from armillary.kinematics.kernels import chosen_axes, selection_of
 from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.questions import fk, jacobian
-from armillary.kinematics.speed_bounds import (
-    SpeedBounds,
-    speeds_are_known,
-)
+from armillary.kinematics.speed_bounds import speeds_are_known, speeds_within
 from armillary.kinematics.state import State, bound_state
 from armillary.model.check_pose import are_rigid
 from armillary.model.fields import kept_few
@@ -566,14 +563,8 @@ class Manifold:
         moving, tree = straight_links(self.cell), bound.tree
         if not speeds_are_known(moving, bound):
             return None
-        key = (self.lower.tobytes(), self.upper.tobytes()), tree
-        bounds = kept_few(
-            self.cell,
-            "speeds of plans",
-            key,
-            lambda: SpeedBounds.of(
-                moving, tree, self.lower, self.upper, accelerations=True
-            ),
+        bounds = speeds_within(
+            moving, bound, self.lower, self.upper, accelerations=True
         )
         found: list[ChainNumbers] = []
         for one in self.parts:

@@ -50,6 +50,9 @@ FINER_DISTANCES: Final = (5.0, 25.0)
 SINGULAR: Final = 5e-2
 """Below this least singular value what stops a path is a singular pose."""
 
+FIRST_ASKED: Final = 16
+"""Poses that are asked for at once at first, where nothing is known of them."""
+
 AT_LIMIT: Final = 1e-4
 """A joint that is so near to a limit is at it [m or rad]."""
 
@@ -226,7 +229,7 @@ class ToolFollower:
     def _tracked(self, start: Array, end: End | None, finer: float) -> Samples:
         """Return what is found from joint positions, one pose after another."""
         s, piece, X = self._until(end, finer)
-        way = self.solver.numeric.follow(self.refiner.query(X), start)
+        way = self._followed(X, start)
         q = way.q[:, 0].copy()
         q[0] = start
         missed = np.flatnonzero(~way.success[:, 0])
@@ -234,6 +237,10 @@ class ToolFollower:
             q[missed[0]] = np.nan
             s, q, piece = s[: missed[0] + 1], q[: missed[0] + 1], piece[: missed[0]]
         return Samples(s, q, piece)
+
+    def _followed(self, X: Array, start: Array) -> Candidates:
+        """Return what is found for poses, one after another, up to the first missed."""
+        return self.solver.numeric.follow_until_missed(self.refiner.query(X), start)
 
     # few poses
 
@@ -250,11 +257,16 @@ class ToolFollower:
             first = max(int(far[0]), 1)
             s, piece, poses = s[: first + 1], piece[:first], poses[: first + 1]
         followed = end = None
+        followed_to = FIRST_ASKED
         if start is not None:
-            followed = self.solver.numeric.follow(self.refiner.query(poses), start)
-        if followed is None or not followed.success.all():
-            reached, end = self._reached(s, poses, start)
+            followed = self._followed(poses, start)
+            found = np.append(followed.success[:, 0], False)
+            followed_to = int(np.argmin(found))
+        if followed is None or followed_to < len(s):
+            reached, end = self._reached(s, poses, start, followed_to + 1)
             s, poses = s[:reached], poses[:reached]
+            if followed_to < reached:
+                followed = None  # other branches go on
             # The last one is where the path ends.
             if end is not None and reached and end.where > s[-1] + SHORTEST:
                 piece = piece[:reached]
@@ -279,6 +291,7 @@ class ToolFollower:
         """
         is_free = self.solver.numeric.problem.is_redundant
         if start is not None and followed is None:
+            # Those behind one that is missed are of other branches.
             followed = self.solver.numeric.follow(self.refiner.query(X), start)
         if followed is not None and not is_free:
             q = followed.q[: len(X), 0].copy()
@@ -295,21 +308,31 @@ class ToolFollower:
         return q
 
     def _reached(
-        self, s: Array, X: Array, start: Array | None
+        self, s: Array, X: Array, start: Array | None, likely: int
     ) -> tuple[int, End | None]:
-        """Return how many poses can be reached one after another, and why no more."""
+        """Return how many poses can be reached one after another, and why no more.
+
+        likely: After about how many of them one is missed.
+        """
         near = self.solver.numeric.problem.home if start is None else start
-        found = self.solver(
-            X, near=near, tolerance=self.refiner.ik_tolerance, explain=False
-        )
-        missed = np.flatnonzero(~found.success)
-        if not missed.size:
-            return len(s), None
+        # A search that finds nothing takes long: poses are asked for some at a time,
+        # and none far behind the first that is missed.
+        q, missed, done = np.zeros((0, len(near))), np.zeros(0, np.int64), 0
+        while not missed.size:
+            if done == len(s):
+                return len(s), None
+            asked = slice(done, done + likely)
+            found = self.solver(
+                X[asked], near=near, tolerance=self.refiner.ik_tolerance, explain=False
+            )
+            missed = done + np.flatnonzero(~found.success)
+            q = np.concatenate([q[-1:], found.q])  # up to the pose before `done`
+            done, likely = done + len(found.q), 2 * likely
         first = int(missed[0])
         # The end of reach is between this pose and the one before.
         good, bad = (float(s[first - 1]) if first else 0.0), float(s[first])
         if first:
-            near = found.q[first - 1]
+            near = q[first - 1 - done]
             while bad - good > SHORTEST:
                 middle = 0.5 * (good + bad)
                 (pose,) = self.curve.points(np.array([middle])).pose

@@ -193,7 +193,7 @@ class LoopGround:
         owned: What must live as long.
         moving: How many joints move.
         run: The function of the native loop.
-        idle: Memory that no search uses now.
+        idle: Memory that no search uses now, of this and other spaces.
     """
 
     space: Space
@@ -206,8 +206,21 @@ class LoopGround:
     idle: list[LoopMemory]
 
     @classmethod
-    def of(cls, space: Space, options: LoopOptions, kind: LoopKind) -> Self:
-        """Put together what the loop reads of a space."""
+    def of(
+        cls,
+        space: Space,
+        options: LoopOptions,
+        kind: LoopKind,
+        idle: list[LoopMemory] | None = None,
+    ) -> Self:
+        """Put together what the loop reads of a space.
+
+        Args:
+            space: Where is planned.
+            options: How is searched.
+            kind: What memory is made for.
+            idle: Memory for as many joints and nodes, of this kind.
+        """
         n, dtype = len(space.lower), kind.dtype
         lower, upper, weights = (
             np.ascontiguousarray(each, float) for each in space[:3]
@@ -247,7 +260,8 @@ class LoopGround:
         run, _ = _plans(dtype.char, kind.lanes)
         owned = *parts.values(), clock()
         moving = int(np.count_nonzero(lower < upper))
-        return cls(space, options, kind, words, owned, moving, run, [])
+        memory = [] if idle is None else idle
+        return cls(space, options, kind, words, owned, moving, run, memory)
 
     def taken(self) -> LoopMemory:
         """Return memory for a search; see `put_back`."""

@@ -138,7 +138,7 @@ class LoopMemory:
     owned: tuple[object, ...]
 
     def begin(self, problem: Problem) -> object:
-        """Write down a problem in the space that this was made for.
+        """Write down a problem in the space of a loop.
 
         It returns what must live as long as that is searched.
         """

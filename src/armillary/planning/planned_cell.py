@@ -61,7 +61,8 @@ HEAVIEST: Final = 1e6
 """The greatest weight of a joint; the least is its inverse."""
 
 FINEST_RESOLUTION: Final = 1e-6
-"""The least resolution [rad or m of one joint]."""
+"""The least resolution, in weighted lengths; in cells whose joints move by less than 1
+in all it is this part of that."""
 
 
 def planned_cell(
@@ -90,10 +91,11 @@ def planned_cell(
         raise ModelError(f"No joint of '{cell.name}' moves: there is nothing to plan.")
     w = np.ones(n) if weights is None else _weights(weights, n)
     step = positive_number("The resolution", resolution)
-    if not FINEST_RESOLUTION <= step < math.inf:
+    lower, upper = cell.limits
+    finest = FINEST_RESOLUTION * min(1.0, float(np.linalg.norm(w * (upper - lower))))
+    if not finest <= step < math.inf:
         raise ModelError(
-            f"The resolution must be finite and at least {FINEST_RESOLUTION:g}, not "
-            f"{step!r}."
+            f"The resolution must be finite and at least {finest:g}, not {step!r}."
         )
     if not len(check.pairs):
         LOG.warning(

@@ -30,6 +30,7 @@ from armillary.planning.loop import (
 from armillary.planning.loop_memory import (
     Found,
     LoopKind,
+    LoopMemory,
     Problem,
 )
 from armillary.planning.motions import loops_are_proven
@@ -368,17 +369,19 @@ class WaySearch:
         return self._made(self._tests(*self.planned.limits), *self.planned.limits)
 
     def _made(self, tests: EdgeTests, lower: Array, upper: Array) -> NativeLoop:
-        # What the loop reads of a space is the same for all checks of a cell, and so is
-        # the memory that it works in.
+        # What the loop reads of a space is the same for all checks of a cell. The memory
+        # that it works in, some megabytes, is that of all spaces.
         kind, weights = LoopKind.of(tests), self.planned.weights
+        cell, nodes = self.planned.check.cell, self.options.nodes
+        idle = kept_few(cell, "planning memory", (nodes, kind), list[LoopMemory])
         parts = tuple(each.tobytes() for each in (lower, upper, weights))
 
         def made() -> LoopGround:
             space = Space(lower, upper, weights, self.planned.rows)
-            return LoopGround.of(space, self.options, kind)
+            return LoopGround.of(space, self.options, kind, idle)
 
         key = parts, self.options, kind
-        ground = kept_few(self.planned.check.cell, "planned spaces", key, made)
+        ground = kept_few(cell, "planned spaces", key, made)
         return NativeLoop.of(tests, ground)
 
     def _tests(self, lower: Array, upper: Array) -> EdgeTests:

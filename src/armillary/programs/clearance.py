@@ -23,7 +23,7 @@ from armillary.errors import quote
 from armillary.kinematics.state import State
 from armillary.programs.recording import Recording
 
-__all__ = ["Clearance", "clearance", "nearest_below"]
+__all__ = ["UNTESTED", "Clearance", "clearance", "nearest_below"]
 
 Array = npt.NDArray[np.float64]
 
@@ -36,9 +36,6 @@ SAMPLED: Final = 0.002
 SHORTEST: Final = 1e-4
 """Spans in which loops are not proven to move on are not halved below this [s]."""
 
-NEARLY: Final = 1e-6
-"""By how much farther apart than enough is proven to be enough [m]."""
-
 MOST_DISTANCES: Final = 4_000_000
 """Distances that are computed at most; then what is proven is less."""
 
@@ -46,6 +43,9 @@ ROUNDING: Final = 1e-9
 """Of distances [m]."""
 
 UNPROVEN: Final = -math.inf
+
+UNTESTED: Final = "no pair of links is tested"
+"""What is said where the distance is infinite."""
 
 GOLDEN: Final = 0.5 * (math.sqrt(5.0) - 1.0)
 SECTIONS: Final = 60
@@ -86,6 +86,8 @@ class Clearance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.proven > 0.0 and not self.sampled
 
     def __repr__(self) -> str:
+        if self.distance == math.inf:
+            return f"<Clearance: {UNTESTED}>"
         where = " and ".join(map(quote, self.pair))
         proven = "nothing" if self.proven == UNPROVEN else f"{self.proven:.6g} m"
         count = len(self.sampled)
@@ -137,15 +139,14 @@ def nearest_below(
         end: When it ends [s].
         enough: Greater distances count as equal [m].
     """
-    least = enough + 2.0 * NEARLY
-    return _nearest(recording, start, end, NEARLY, least, lambda check: moved)
+    return _nearest(recording, start, end, None, enough, lambda check: moved)
 
 
 def _nearest(
     recording: Recording,
     start: float,
     end: float,
-    tolerance: float,
+    tolerance: float | None,
     enough: float = math.inf,
     moved: Callable[[CollisionCheck], Callable[[tuple[str, str]], bool]] | None = None,
 ) -> Clearance:
@@ -155,7 +156,8 @@ def _nearest(
         recording: What moved.
         start: When it begins [s].
         end: When it ends [s].
-        tolerance: By how much less may be proven than is found [m].
+        tolerance: By how much less may be proven than is found [m]; None for what
+            counts as touching in motions, by which more than `enough` is proven then.
         enough: Greater distances need not be right [m].
         moved: Returns which pairs of a check count; by default all do.
     """
@@ -171,9 +173,13 @@ def _nearest(
         is_outside = a > b or (a == b and first < last and start < end)
         if is_outside or not len(check.pairs if columns is None else columns):
             continue
-        known = min(best.distance, enough)
+        within, most = tolerance, enough
+        if within is None:
+            within = check.nearness
+            most = enough + 2.0 * within
+        known = min(best.distance, most)
         found, time, bound, unknown = _least(
-            recording, check, a, b, tolerance, known, columns
+            recording, check, a, b, within, known, columns
         )
         proven = min(proven, bound)
         sampled |= dict.fromkeys(unknown)

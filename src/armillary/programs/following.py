@@ -22,6 +22,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from armillary.errors import quote
 from armillary.programs.ending import Impossible, RunReason
 from armillary.programs.meeting import SHORTEST, Poses
 from armillary.programs.mover import (
@@ -243,14 +244,21 @@ class FollowedWay:
         times = start + (end - start) / count * np.arange(count + 1.0)
         poses = self.poses(times)
         path = solver.path(poses, start=values.q, tolerance=EXACT)
-        bad = ~path.answer.success
-        if bad.any():
-            reason = RunReason(int(path.answer.reason[bad][0]))
-            raise Impossible(reason, f"the way: {reason.sentence}")
-        if len(path.jumps):
-            reason = RunReason.JUMPS
-            raise Impossible(reason, f"the way: {reason.sentence}")
         first = q = np.array(path.answer.q)
+        bad = np.flatnonzero(~path.answer.success)
+        if bad.size:
+            reason = RunReason(int(path.answer.reason[bad[0]]))
+            where = f"at {times[bad[0]]:.6g} s"
+            raise Impossible(reason, f"the way {where}: {reason.sentence}")
+        if len(path.jumps):
+            k = int(path.jumps[0])
+            steps = np.abs(q[k] - (q[k - 1] if k else values.q))
+            joint = int(np.argmax(steps))
+            raise Impossible(
+                RunReason.JUMPS,
+                f"the way at {times[k]:.6g} s: {RunReason.JUMPS.sentence}, by "
+                f"{steps[joint]:.4g} of {quote(solver.joints[joint])}",
+            )
         best = self._through(values, times, q)
         for part in WIDER:
             if best[1] <= 1.0 + LIMIT_ROUNDING or not (

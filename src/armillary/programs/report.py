@@ -18,7 +18,7 @@ from typing import Any, Final, Self
 import msgspec
 
 from armillary.errors import FormatError, ModelError, quote
-from armillary.programs.clearance import Clearance
+from armillary.programs.clearance import UNTESTED, Clearance
 from armillary.view.chart import Chart, ChartSignal, ChartStep, colours_of, escaped
 from armillary.view.plan_view import PlanView
 from armillary.view.result_file import check_target, write_result
@@ -349,7 +349,7 @@ def _clearances(report: CycleReport) -> str:
     def row(each: Clearance) -> list[str]:
         how = ' class="bad"' if each.distance <= 0.0 else ""
         return [
-            " - ".join(map(escaped, each.pair)),
+            " - ".join(map(escaped, each.pair)) if any(each.pair) else UNTESTED,
             f"<span{how}>{_number(1e3 * each.distance, 2)}</span>",
             _number(1e3 * each.proven, 2)
             + (f", but {len(each.sampled)} pairs sampled" if each.sampled else ""),

@@ -91,6 +91,10 @@ INTERVALS = 100
 LEAST_INTERVALS = 10
 """The least number of intervals between two waypoints by default."""
 
+NEAREST: Final = 5e-9
+"""Waypoints that are nearer to each other, in parts of the length of all lines between
+waypoints, are repeated where jerk is limited."""
+
 _NOTHING: Final = np.zeros(LONG.knots)
 _ZERO: Final = np.zeros(())
 _ONE: Final = np.ones(())
@@ -244,6 +248,9 @@ def time_path(  # noqa: PLR0913
             _path_acceleration("end_acceleration", end_acceleration, ends[1]),
         )
         curves = _curves(positions, at, derivatives, blend)
+        if at is None:
+            is_so = (curves.reason == 0) & _nearly_repeats(positions)
+            curves.reason[is_so] = REPEATED
         found = within_jerk(curves, intervals, limits, most, motions, further)
         timed = TimedPath(*found[:5], *of, *found[5:])
         return timed if bounded is None else _without_parameter(timed)
@@ -621,6 +628,17 @@ def _curves(
         is_finite = is_finite & np.isfinite(s).all(-1)
     reason = np.where(is_finite, np.where(ascends, 0, REPEATED), INVALID)
     return Curves(PathCurve(s, knots), reason.astype(np.int8), still)
+
+
+def _nearly_repeats(positions: Array) -> npt.NDArray[np.bool_]:
+    """Return which paths have waypoints that are equal but for rounding, shape (...).
+
+    A curve through two of them bends on a length of their distance; within limits of
+    jerk it takes 10 to 1e6 times as long as without one of them.
+    """
+    with np.errstate(all="ignore"):  # other numbers have a reason already
+        steps = np.linalg.norm(np.diff(positions, axis=-2), axis=-1)
+    return np.asarray((steps < NEAREST * steps.sum(-1, keepdims=True)).any(-1))
 
 
 def _spline(at: Array, positions: Array) -> Array:
