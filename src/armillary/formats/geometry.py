@@ -145,7 +145,7 @@ class MeshFinder:
         self._report = report
         self._found: dict[tuple[str, str], Path | None] = {}
         self._folders: dict[str, str] = {}
-        self._missing = 0 if roots.packages or roots.folders else URDF_MISSING.most
+        self._missing = 0 if roots.is_given else URDF_MISSING.most
 
     def look_up(self, file: str, base: str, place: Place) -> Path | None:
         """Return the path of a mesh; None where it is missing or not looked up.

@@ -93,7 +93,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
             )
         if self.dynamics is not NO_DYNAMICS:
             self._check_dynamics(self.dynamics)
-        if self.limits is not UNLIMITED and joint.unit is Unit.RADIAN:
+        if self.limits is not UNLIMITED and self.has_limits_of_degrees:
             self._warn_of_degrees(self.limits)
         if self.primary is not IDENTITY:
             pose = rigid(self.primary, f"the primary frame of {quote(self.name)}")
@@ -105,15 +105,21 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
     def __reduce__(self) -> tuple[Any, ...]:
         return reduced(self)  # warnings are of who reads it, not of a line of msgspec
 
+    @property
+    def has_limits_of_degrees(self) -> bool:
+        """Return whether the limits of a turn look like degrees, of which it warns."""
+        if self.joint.unit is not Unit.RADIAN:
+            return False
+        ends = self.limits.lower, self.limits.upper
+        return any(TWO_TURNS < abs(end) <= DEGREES for end in ends)
+
     def _warn_of_degrees(self, limits: Limits) -> None:
-        ends = limits.lower, limits.upper
-        if any(TWO_TURNS < abs(end) <= DEGREES for end in ends):
-            warnings.warn(
-                f"The limits of joint {quote(self.coordinate)}, {ends[0]:g} to "
-                f"{ends[1]:g} rad, are more than two turns. If these are degrees, "
-                "convert them: math.radians(180).",
-                stacklevel=3,
-            )
+        warnings.warn(
+            f"The limits of joint {quote(self.coordinate)}, {limits.lower:g} to "
+            f"{limits.upper:g} rad, are more than two turns. If these are degrees, "
+            "convert them: math.radians(180).",
+            stacklevel=3,
+        )
 
     def _check_dynamics(self, dynamics: Any) -> None:
         if not isinstance(dynamics, JointDynamics):
