@@ -6,10 +6,10 @@ import os
 import re
 import stat
 from collections.abc import Generator, Iterable, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, NamedTuple, Protocol, final
+from typing import Final, NamedTuple, Protocol, TypeAlias, final
 from urllib.parse import unquote
 
 from msgspec.structs import replace
@@ -27,7 +27,7 @@ from armillary.formats.packages import (
 )
 from armillary.limits import FILE_SIZE, REFERENCE_LENGTH
 
-__all__ = ["Files", "Followed", "Roots", "check_plain", "refusal"]
+__all__ = ["Files", "Followed", "Known", "Roots", "check_plain", "refusal"]
 
 MOST_SHOWN: Final = 4
 
@@ -40,6 +40,11 @@ _FUEL: Final = re.compile(
     r"(?i:https?)://(?:fuel|app)\.(?:gazebosim|ignitionrobotics)\.org/"
 )
 _NO_NAMES: Final = ("", ".", "..")
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_.-]+")
+
+Known: TypeAlias = dict[str | tuple[str, str], str]
+"""Where folders lead through symbolic links, by their paths; and by the folder of a
+file and the folder that it refers to, as it writes that, those that it may read."""
 
 
 class Files(Protocol):
@@ -142,7 +147,7 @@ class Roots:
 
     def still_lead(self, followed: Iterable[Followed]) -> bool:
         """Return whether references lead where they led."""
-        known: dict[str, str] = {}
+        known: Known = {}
         return all(
             self._found(each.reference, each.base, each.place, known) == each.found
             for each in followed
@@ -174,7 +179,7 @@ class Roots:
         *,
         base: str | os.PathLike[str],
         place: Place,
-        known: dict[str, str] | None = None,
+        known: Known | None = None,
     ) -> Path | Diagnostic:
         """Return the plain file that a reference names, or why it is not followed.
 
@@ -182,8 +187,8 @@ class Roots:
             `file:///path`, or a relative or absolute path.
         base: The folder of the file that refers.
         place: The location of the reference.
-        known: Where folders lead through symbolic links, which is added to: that of
-            one reading, whose references are often to the same folders.
+        known: What is known of folders, which is added to: that of one reading, whose
+            references are often to the same ones.
         """
         base, known = os.fspath(base), {} if known is None else known
         found = self._found(reference, base, place, known)
@@ -192,11 +197,23 @@ class Roots:
         return Path(found) if isinstance(found, str) else found
 
     def _found(
-        self, reference: str, base: str, place: Place, known: dict[str, str]
+        self, reference: str, base: str, place: Place, known: Known
     ) -> str | Diagnostic:
         """Return what `find` does, a path as a text."""
+        home = _home(base, known)
+        # Beside a file that was found in the first place to look at, another one has to
+        # be there, and no link; what it takes to find the folder is known.
+        end = reference.rfind("/") + 1
+        folder, name = (home, reference[:end]), reference[end:]
+        real = known.get(folder)
+        is_short = len(reference) <= REFERENCE_LENGTH.most
+        if real is not None and is_short and _PLAIN_NAME.fullmatch(name):
+            path = os.path.join(real, name)
+            with suppress(OSError):
+                if stat.S_ISREG(os.lstat(path).st_mode):
+                    return path
         try:
-            return self._follow(reference, _home(base, known), known)
+            return self._follow(reference, home, known, folder)
         except FormatError as error:
             return replace(error.diagnostics[0], place=place)
 
@@ -262,7 +279,16 @@ class Roots:
         except FormatError as error:
             return replace(error.diagnostics[0], place=place)
 
-    def _follow(self, reference: str, home: str, known: dict[str, str]) -> str:
+    def _follow(
+        self, reference: str, home: str, known: Known, folder: tuple[str, str]
+    ) -> str:
+        """Return the file that a reference names.
+
+        folder: The key of its folder in `known`.
+
+        Raises:
+            FormatError: It is not followed.
+        """
         check_plain(reference)
         scheme = _SCHEME.match(reference)
         name = "" if scheme is None else scheme[1].lower()
@@ -287,7 +313,11 @@ class Roots:
                 f"{quote(reference)} is not followed: {scheme[1]} is an unknown scheme",
                 f"Copy the file and use a path, or one of {', '.join(_SCHEMES)}.",
             )
-        return _first_allowed(reference, candidates, allowed, home, known)
+        found = _first_allowed(reference, candidates, allowed, home, known)
+        first = known.get(os.path.dirname(candidates[0]))
+        if first is not None and any(_is_inside(first, root) for root in allowed):
+            known[folder] = first
+        return found
 
     def _by_path(self, reference: str, home: str) -> list[str]:
         """Return the files that a path may mean; an absolute one means itself only."""
@@ -335,7 +365,7 @@ def _first_allowed(
     candidates: list[str],
     allowed: tuple[str, ...],
     home: str,
-    known: dict[str, str],
+    known: Known,
 ) -> str:
     """Return the first candidate that is a plain file inside an allowed root."""
     inside: list[str] = []
@@ -384,7 +414,7 @@ def _common(home: Path, file: Path) -> Path:
     return file.parent if is_wide else common
 
 
-def _home(base: str, known: dict[str, str]) -> str:
+def _home(base: str, known: Known) -> str:
     """Return the folder of the file that refers, which need not exist."""
     try:
         return _real_folder(base, known)
@@ -400,7 +430,7 @@ def _joined(folder: str | Path, path: str) -> str:
     return os.path.join(folder, path)
 
 
-def _real_folder(folder: str, known: dict[str, str]) -> str:
+def _real_folder(folder: str, known: Known) -> str:
     """Return where a folder leads through symbolic links.
 
     Raises:
@@ -420,7 +450,7 @@ def _is_inside(real: str, folder: str) -> bool:
     )
 
 
-def _real(path: str, known: dict[str, str]) -> tuple[bool, str]:
+def _real(path: str, known: Known) -> tuple[bool, str]:
     """Return whether a path exists, and where it leads through symbolic links.
 
     In a path that does not exist, or with a cycle of links, links may remain, so it
