@@ -190,16 +190,22 @@ class Roots:
         known: What is known of folders, which is added to: that of one reading, whose
             references are often to the same ones.
         """
-        base, known = os.fspath(base), {} if known is None else known
+        known = {} if known is None else known
+        found = self.path_of(reference, os.fspath(base), place, known)
+        return Path(found) if isinstance(found, str) else found
+
+    def path_of(
+        self, reference: str, base: str, place: Place, known: Known
+    ) -> str | Diagnostic:
+        """Return what `find` does, a path as a text: objects of them take longer."""
         found = self._found(reference, base, place, known)
         if self._noted is not None:
             self._noted.append(Followed(reference, base, place, found))
-        return Path(found) if isinstance(found, str) else found
+        return found
 
     def _found(
         self, reference: str, base: str, place: Place, known: Known
     ) -> str | Diagnostic:
-        """Return what `find` does, a path as a text."""
         home = _home(base, known)
         # Beside a file that was found in the first place to look at, another one has to
         # be there, and no link; what it takes to find the folder is known.
