@@ -145,7 +145,7 @@ def test_trees_of_many_that_moved_are_those_of_one_after_the_other(boxes: Cell) 
     assert fresh.tree.bases == together.tree.bases
 
 
-def test_many_that_move_are_no_bases_before_these_are_asked_for(boxes: Cell) -> None:
+def test_bases_of_many_that_moved_are_made_when_they_are_needed(boxes: Cell) -> None:
     random = np.random.default_rng(3)
     state, counts = boxes.home, list[int]()
     for _ in range(4):

@@ -22,8 +22,9 @@ from armillary.disk_cache import READINGS, folder, load, source_digest, store
 from armillary.forks import IMPORT_LOCK
 from armillary.formats.diagnostic import Report
 from armillary.formats.format import Format, ReadOptions
-from armillary.formats.paths import Followed
+from armillary.formats.paths import FollowedReference
 from armillary.model.joints.opaque import OpaqueJoint
+from armillary.model.link import has_degrees
 from armillary.model.workcell import Workcell
 
 __all__ = ["kept_reading"]
@@ -53,10 +54,10 @@ MOST_BYTES: Final = 4 * 2**20
 """How many readings stay in memory, and how many bytes their files have in all."""
 
 _readings = itertools.count()
-_recent: dict[_Asked, _Reading] = {}  # the last one was asked for last
+_recent: dict[_Wanted, _Reading] = {}  # the last one was asked for last
 
 
-class _Asked(NamedTuple):
+class _Wanted(NamedTuple):
     """What decides a cell, besides other files: two that are equal ask for the same.
 
     The path stands in diagnostics, and a robot without a name has that of the file;
@@ -77,7 +78,7 @@ class _Reading(NamedTuple):
 
     cell: Workcell
     found: tuple[Any, ...]
-    followed: tuple[Followed, ...]
+    followed: tuple[FollowedReference, ...]
 
 
 def kept_reading(
@@ -123,14 +124,14 @@ def kept_reading(
     return _remembered(asked, reading)
 
 
-def _remembered(asked: _Asked, reading: _Reading) -> Workcell:
+def _remembered(asked: _Wanted, reading: _Reading) -> Workcell:
     """Keep a reading in memory, if it may be; return a cell of its own.
 
     Warnings of the model come with each load. Loops between manipulators are solved
     when a cell is made of these, which takes as long as to read them.
     """
     cell = reading.cell
-    if cell.loops or any(link.has_limits_of_degrees for link in cell.links):
+    if cell.loops or any(map(has_degrees, cell.links)):
         return cell
     _recent[asked] = reading
     size = sum(len(each.data) for each in tuple(_recent))
@@ -156,13 +157,13 @@ class _Unpickler(pickle.Unpickler):
 
 def _asked(
     chosen: Format, data: bytes, path: str, options: ReadOptions, report: Report
-) -> _Asked | None:
+) -> _Wanted | None:
     """Return what decides a cell; None where that is not known, or nothing is kept."""
     cache, roots = folder(), options.roots
     has_more = options.joints or options.arguments
     if chosen.read_by is None or cache is None or has_more:
         return None
-    return _Asked(
+    return _Wanted(
         format=chosen.name,
         path=path,
         place=os.path.abspath(path),
@@ -173,7 +174,7 @@ def _asked(
     )
 
 
-def _key(chosen: Format, asked: _Asked) -> str | None:
+def _key(chosen: Format, asked: _Wanted) -> str | None:
     """Return the digest of what was asked and of the source of what reads it."""
     read_by = chosen.read_by or ()
     packages = *MADE_BY, *(f"armillary.formats.{name}" for name in read_by)

@@ -27,7 +27,7 @@ from armillary.formats.packages import (
 )
 from armillary.limits import FILE_SIZE, REFERENCE_LENGTH
 
-__all__ = ["Files", "Followed", "Known", "Roots", "check_plain", "refusal"]
+__all__ = ["Files", "FollowedReference", "Known", "Roots", "check_plain", "refusal"]
 
 MOST_SHOWN: Final = 4
 
@@ -85,7 +85,7 @@ class Files(Protocol):
         ...
 
 
-class Followed(NamedTuple):
+class FollowedReference(NamedTuple):
     """A reference that was followed, and where it led.
 
     Attributes:
@@ -127,15 +127,15 @@ class Roots:
         }
         self._folders = tuple(os.path.realpath(os.fspath(each)) for each in folders)
         self._allowed_from: dict[str, tuple[str, ...]] = {}
-        self._noted: list[Followed | None] | None = None
+        self._noted: list[FollowedReference | None] | None = None
 
     @contextmanager
-    def noting(self) -> Generator[list[Followed | None]]:
+    def noting(self) -> Generator[list[FollowedReference | None]]:
         """Note what is asked of the roots, by one reading.
 
         None stands for all but references, such as a file that is read.
         """
-        self._noted = noted = list[Followed | None]()
+        self._noted = noted = list[FollowedReference | None]()
         try:
             yield noted
         finally:
@@ -145,7 +145,7 @@ class Roots:
         if self._noted is not None:
             self._noted.append(None)
 
-    def still_lead(self, followed: Iterable[Followed]) -> bool:
+    def still_lead(self, followed: Iterable[FollowedReference]) -> bool:
         """Return whether references lead where they led."""
         known: Known = {}
         return all(
@@ -200,7 +200,7 @@ class Roots:
         """Return what `find` does, a path as a text: objects of them take longer."""
         found = self._found(reference, base, place, known)
         if self._noted is not None:
-            self._noted.append(Followed(reference, base, place, found))
+            self._noted.append(FollowedReference(reference, base, place, found))
         return found
 
     def _found(

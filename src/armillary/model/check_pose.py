@@ -129,7 +129,7 @@ _ENTRIES: Final = np.concatenate(
     ]
 )
 """Where the bytes of the numbers are."""
-_AROUND: Final = np.setdiff1d(np.arange(len(_PACKED)), _ENTRIES)
+_AROUND: Final = np.delete(np.arange(len(_PACKED)), _ENTRIES)
 
 
 def _plain(given: Any, name: str) -> Pose:

@@ -93,7 +93,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
             )
         if self.dynamics is not NO_DYNAMICS:
             self._check_dynamics(self.dynamics)
-        if self.limits is not UNLIMITED and self.has_limits_of_degrees:
+        if self.limits is not UNLIMITED and has_degrees(self):
             self._warn_of_degrees(self.limits)
         if self.primary is not IDENTITY:
             pose = rigid(self.primary, f"the primary frame of {quote(self.name)}")
@@ -104,14 +104,6 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return reduced(self)  # warnings are of who reads it, not of a line of msgspec
-
-    @property
-    def has_limits_of_degrees(self) -> bool:
-        """Return whether the limits of a turn look like degrees, of which it warns."""
-        if self.joint.unit is not Unit.RADIAN:
-            return False
-        ends = self.limits.lower, self.limits.upper
-        return any(TWO_TURNS < abs(end) <= DEGREES for end in ends)
 
     def _warn_of_degrees(self, limits: Limits) -> None:
         warnings.warn(
@@ -259,3 +251,11 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
                 )
             total += triangles.inertia(density).transformed(shape.pose)
         return total
+
+
+def has_degrees(link: Link) -> bool:
+    """Return whether the limits of a turn look like degrees, of which links warn."""
+    if link.joint.unit is not Unit.RADIAN:
+        return False
+    ends = link.limits.lower, link.limits.upper
+    return any(TWO_TURNS < abs(end) <= DEGREES for end in ends)

@@ -77,10 +77,14 @@ class MovedInWorld(NamedTuple):
     @property
     def written(self) -> tuple[Base, ...]:
         """Return where all bases are."""
-        bases = list(self.others)
-        for k, pose in self.poses.items():
-            bases[k] = Base(FrameRef(WORLD_LINK, pose), WORLD, pose, "loose")
-        return tuple(bases)
+        return tuple(map(self.base, range(len(self.others))))
+
+    def base(self, manipulator: int) -> Base:
+        """Return where one is."""
+        pose = self.poses.get(manipulator)
+        if pose is None:
+            return self.others[manipulator]
+        return Base(FrameRef(WORLD_LINK, pose), WORLD, pose, "loose")
 
 
 FEW_MOVED: Final = 8
@@ -153,11 +157,13 @@ class Tree(msgspec.Struct, frozen=True, eq=False, dict=True):
     def base(self, manipulator: int) -> Base:
         """Return where the base of a manipulator is attached, by its number."""
         stands = self.stands
+        if isinstance(stands, MovedInWorld):
+            return stands.base(manipulator)
         if not isinstance(stands, DifferentBases):
-            return self.bases[manipulator]
+            return stands[manipulator]
         tree, bases = stands
         known = bases.get(manipulator)
-        return tree.bases[manipulator] if known is None else known[0]
+        return tree.base(manipulator) if known is None else known[0]
 
     def base_matrix(self, manipulator: int) -> Array:
         """Return the pose of a base in the link that carries it, shape (4, 4)."""
@@ -198,10 +204,9 @@ class Tree(msgspec.Struct, frozen=True, eq=False, dict=True):
         """
         stays = are_same_movable = True
         tree, before = self._moved
-        written = tree.bases
         for k, base in changes.items():
             known = before.get(k)
-            (link, _), on, _, mode = written[k] if known is None else known[0]
+            (link, _), on, _, mode = tree.base(k) if known is None else known[0]
             (to_link, _), to, _, to_mode = base
             is_same_movable = mode == to_mode or "fixed" not in {mode, to_mode}
             stays = stays and link == to_link and on == to and is_same_movable
@@ -223,7 +228,7 @@ class Tree(msgspec.Struct, frozen=True, eq=False, dict=True):
             matrices = [None] * len(changes)
         now = zip(changes, zip(changes.values(), matrices, strict=True), strict=True)
         moved = DifferentBases(tree, {**before, **dict(now)})
-        are_many = len(moved.bases) * FEW_MOVED > len(tree.bases)
+        are_many = len(moved.bases) * FEW_MOVED > len(self.cell.manipulators)
         stands = moved.written if are_many else moved
         same = self.cell, self.parents, self.drives, self.base_of
         return type(self)(*same, stands, self.alike or self)
