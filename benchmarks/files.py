@@ -16,6 +16,7 @@ import numpy as np
 import armillary as arm
 from armillary.formats.registry import read, write
 from armillary.spatial import dh
+from benchmarks.measure import without_cache
 from benchmarks.robots import SHARE, urdf_files
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
@@ -122,7 +123,7 @@ def loads() -> Iterator[str]:
             except ImportError:
                 yield f"{name} beside {what}: {what} is absent"
                 continue
-            ours = partial(arm.load, path)
+            ours = without_cache(partial(arm.load, path))
             # USD is read in another process, whose time counts too.
             clock = time.perf_counter if name == "USD" else time.process_time
             ratio = _ratio(ours, theirs, clock)

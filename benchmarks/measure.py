@@ -8,6 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from statistics import median
+from typing import TypeVar
+
+T = TypeVar("T")
 
 TURNS = 12
 QUICK = "ARMILLARY_QUICK_BENCHMARKS"
@@ -58,6 +61,22 @@ def best_times(
             task()
             best[k] = min(best[k], clock() - start)
     return best
+
+
+def without_cache(task: Callable[[], T]) -> Callable[[], T]:
+    """Return a task to which nothing is known that was made before it."""
+
+    def run() -> T:
+        before = os.environ.get("ARMILLARY_CACHE")
+        os.environ["ARMILLARY_CACHE"] = "off"
+        try:
+            return task()
+        finally:
+            os.environ.pop("ARMILLARY_CACHE")
+            if before is not None:
+                os.environ["ARMILLARY_CACHE"] = before
+
+    return run
 
 
 @dataclass(frozen=True)

@@ -67,6 +67,9 @@ READINGS: Final = ".reading"
 
 ENDINGS: Final = (CODE, DRAFTS, ARRAYS, FORMULAS, READINGS)
 
+SOURCES: Final = (".py", ".pyc", ".toml")
+"""Endings of the files that decide what a package makes."""
+
 MAGIC = b"armillary code 2\n"
 SIZE_LIMIT = 512 * 2**20
 
@@ -239,7 +242,7 @@ def _listing(name: str) -> tuple[str, int]:
     for place in places:
         seen.append(place)
         for entry in sorted(os.scandir(place), key=lambda each: each.name):
-            if entry.name.endswith((".py", ".pyc")):
+            if entry.name.endswith(SOURCES):
                 status = entry.stat()
                 latest = max(latest, status.st_ctime_ns)
                 seen.append(
@@ -260,7 +263,7 @@ def _digest_of(name: str) -> bytes | None:
         if is_ours and spec and spec.submodule_search_locations:
             # Without source, what is compiled from it counts.
             for file in sorted(_listed(name, spec), key=lambda entry: entry.name):
-                if file.name.endswith((".py", ".pyc")):
+                if file.name.endswith(SOURCES):
                     digest.update(file.read_bytes())
                     digest.update(_own(file))
             return digest.digest()

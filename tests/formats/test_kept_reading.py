@@ -1,4 +1,4 @@
-"""Cells that earlier processes have read: the same, and read anew for anything else."""
+"""Cells of files that were read before: the same, and read anew for anything else."""
 
 from __future__ import annotations
 
@@ -37,13 +37,22 @@ ROBOT = """<robot name="r" version="7.0">
 """
 
 
-@pytest.fixture(autouse=True)
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of an empty cache."""
+@pytest.fixture(autouse=True, params=["memory", "disk"])
+def place(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """The folder of an empty cache; readings are in memory too, or nowhere else."""
     folder = tmp_path / "cache"
     monkeypatch.setenv("ARMILLARY_CACHE", str(folder))
     monkeypatch.setattr(kept_reading, "MOST_KEPT", sys.maxsize)
+    monkeypatch.setattr(kept_reading, "_recent", {})
+    if request.param == "disk":
+        monkeypatch.setattr(kept_reading, "MOST_BYTES", 0)
     return folder
+
+
+memory = pytest.mark.parametrize("place", ["memory"], indirect=True)
+disk = pytest.mark.parametrize("place", ["disk"], indirect=True)
 
 
 @pytest.fixture
@@ -135,11 +144,167 @@ def test_what_others_decide_is_read_each_time(
             return arm.Pose.translation(q, 0, 0)
 
     for count in (1, 2):
-        registry.load(robot, folders=[tmp_path])
-        registry.load(robot, packages={"p": tmp_path})
         registry.load(robot, joints=[Own])
-        assert len(reads) == 3 * count
+        assert len(reads) == count
     assert kept(place) == []
+
+
+def test_what_no_cache_is_wanted_for_is_read_each_time(
+    robot: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("ARMILLARY_CACHE", "off")
+    registry.load(robot)
+    registry.load(robot)
+    assert len(reads) == 2
+
+
+def test_packages_and_folders_are_part_of_what_is_asked(
+    robot: Path, place: Path, reads: list[str], tmp_path: Path
+):
+    ways: list[dict[str, Any]] = [
+        {"folders": [tmp_path]},
+        {"folders": [tmp_path, tmp_path / "b"]},
+        {"packages": {"p": tmp_path}},
+        {"packages": {"p": tmp_path / "b"}},
+    ]
+    first = [registry.load(robot, **options) for options in ways]
+    assert len(reads) == len(kept(place)) == len(ways)
+    again = [registry.load(robot, **options) for options in ways]
+    assert all(map(same, first, again))
+    assert len(reads) == len(ways)
+
+
+def test_whether_meshes_are_there_is_asked_each_time(
+    robot: Path, reads: list[str], tmp_path: Path
+):
+    def codes() -> set[str]:
+        found = registry.load(robot, folders=[tmp_path]).report.diagnostics
+        codes = {each.code for each in found if "a.stl" in each.message}
+        assert codes == {
+            each.code
+            for each in registry.load(robot, folders=[tmp_path]).report.diagnostics
+            if "a.stl" in each.message
+        }
+        return codes
+
+    mesh, outside = tmp_path / "a.stl", tmp_path.parent / f"{tmp_path.name}.stl"
+    assert codes() == {"reference-missing"}
+    mesh.write_bytes(b"")
+    assert codes() == set()
+    assert len(reads) == 2
+    mesh.unlink()
+    outside.write_bytes(b"")
+    mesh.symlink_to(outside)
+    assert codes() == {"reference-outside"}
+    mesh.unlink()
+    assert codes() == {"reference-missing"}
+
+
+def test_a_file_of_the_same_name_elsewhere_has_other_meshes(
+    robot: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / robot.name).write_text(ROBOT)
+    (tmp_path / "a.stl").write_bytes(b"")
+    found: list[int] = []
+    for folder in (tmp_path, other, tmp_path, other):
+        monkeypatch.chdir(folder)
+        report = registry.load(robot.name, folders=["."]).report
+        found.append(sum("a.stl" in each.message for each in report.diagnostics))
+    assert found == [0, 1, 0, 1]
+
+
+PART = '<link name="part"><inertial><mass>{}</mass></inertial></link>'
+WITH_FILES = {
+    "sdf": (
+        '<sdf version="1.9"><model name="m"><include merge="true">'
+        "<uri>part.xml</uri></include></model></sdf>",
+        f'<sdf version="1.9"><model name="p">{PART}</model></sdf>',
+    ),
+    "mjcf": (
+        '<mujoco><worldbody><include file="part.xml"/></worldbody></mujoco>',
+        '<mujocoinclude><body name="part"><inertial mass="{}" pos="0 0 0" '
+        'diaginertia="1 1 1"/></body></mujocoinclude>',
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", WITH_FILES)
+def test_what_includes_others_is_read_each_time(kind: str, place: Path, tmp_path: Path):
+    text, part = WITH_FILES[kind]
+    path = tmp_path / f"robot.{kind}"
+    path.write_text(text)
+    for mass in (1.0, 2.0):
+        (tmp_path / "part.xml").write_text(part.format(mass))
+        cell = registry.load(path).cell
+        (found,) = (link for link in cell.links if link.name == "part")
+        assert found.inertia is not None
+        assert found.inertia.mass == mass
+    assert kept(place) == []
+
+
+@pytest.mark.parametrize("ending", [".sdf", ".mjcf", ".cell.json"])
+def test_formats_whose_files_are_read_once(
+    ending: str, robot: Path, place: Path, tmp_path: Path
+):
+    path = tmp_path / f"again{ending}"
+    registry.save(registry.load(robot).cell, path)
+    before = len(kept(place))
+    first = registry.load(path)
+    assert len(kept(place)) == before + 1
+    assert same(first, registry.load(path))
+
+
+@memory
+def test_cells_of_one_file_share_what_is_immutable_alone(robot: Path):
+    first = registry.load(robot).cell
+    first.joint_names  # noqa: B018
+    again = registry.load(robot).cell
+    assert "joint_names" in first.__dict__
+    assert "joint_names" not in again.__dict__
+    assert again.manipulators[0] is first.manipulators[0]
+
+
+@memory
+def test_the_last_readings_stay_in_memory(
+    tmp_path: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(kept_reading, "MOST_KEPT", 0)  # nothing on disk
+    paths = [tmp_path / f"{k}.urdf" for k in range(kept_reading.MOST_RECENT + 1)]
+    for path in paths:
+        path.write_text(ROBOT)
+        registry.load(path)
+    del reads[:]
+    for path in paths[1:]:
+        registry.load(path)
+    assert reads == []
+    registry.load(paths[0])  # in place of 1
+    registry.load(paths[2])
+    assert reads == [str(paths[0])]
+    monkeypatch.setattr(kept_reading, "MOST_BYTES", 2 * len(ROBOT))
+    registry.load(paths[1])
+    assert len(kept_reading._recent) == 2
+    registry.load(paths[2])
+    assert reads == [str(paths[0]), str(paths[1])]
+
+
+@memory
+def test_threads_that_load_one_file_have_the_same(robot: Path):
+    expected = registry.load(robot)
+    found: list[Loaded] = []
+
+    def ask() -> None:
+        for _ in range(20):
+            found.append(registry.load(robot))
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 80
+    assert all(same(each, expected) for each in found)
 
 
 def test_joints_of_unknown_types_are_read_each_time(place: Path, tmp_path: Path):
@@ -190,6 +355,7 @@ def test_a_report_that_left_out_some_is_made_anew(
     assert kept(place) == []
 
 
+@disk
 def test_a_damaged_entry_is_read_anew(robot: Path, place: Path, reads: list[str]):
     first = registry.load(robot)
     (entry,) = kept(place)

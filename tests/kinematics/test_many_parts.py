@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from armillary import Cell, Link, Manipulator, Mount, Pose, State
 from armillary.errors import StateError
 from armillary.kinematics.placement import Placement
 from armillary.model.frame import Frame
+from armillary.model.tree import Tree
 from armillary.testing.samples import random_pose
 
 COUNT = 60
@@ -105,3 +108,60 @@ def test_many_parts_are_placed_at_once(cell: Cell) -> None:
         cell.home.place_all(
             {"p4": Pose(((2.0, 0, 0), (0, 1, 0), (0, 0, 1)), (0, 0, 0))}
         )
+
+
+@pytest.fixture(scope="module")
+def boxes() -> Cell:
+    """Return parts on the floor, one of which cannot be moved."""
+    parts = [Manipulator(name=f"p{k}", links=[Link(name="it")]) for k in range(COUNT)]
+    rock = Manipulator(name="rock", links=[Link(name="it")])
+    return Cell(manipulators=[*parts, rock], mounts=[Mount(manipulator="rock")])
+
+
+def test_trees_of_many_that_moved_are_those_of_one_after_the_other(boxes: Cell) -> None:
+    random = np.random.default_rng(2)
+    together = one_by_one = boxes.home
+    for step in range(12):
+        some = random.permutation(COUNT)[: (COUNT, 20, 9, 1)[step % 4]]
+        poses = {f"p{k}": random_pose(random) for k in some}
+        together = together.place_all(poses)
+        for name, X_WB in poses.items():
+            one_by_one = one_by_one.place(name, X_WB)
+        if step == 5:  # others stand on what moves
+            together, one_by_one = (
+                state.attach("p1", "p2/it").attach("p3", "p1/it").release("p1")
+                for state in (together, one_by_one)
+            )
+            together, one_by_one = (s.release("p3") for s in (together, one_by_one))
+        a, b = together.tree, one_by_one.tree
+        if step % 3 == 0:  # asked for, or left to later states
+            assert a.bases == b.bases
+        np.testing.assert_array_equal(a.base_matrices, b.base_matrices)
+        assert [a.base(k) for k in range(COUNT)] == [b.base(k) for k in range(COUNT)]
+        assert a.parents == b.parents
+        assert a.movable == b.movable
+        assert together == one_by_one
+    fresh = boxes.bind(State.from_json(together.to_json()))
+    assert fresh.tree.bases == together.tree.bases
+
+
+def test_bases_of_many_that_moved_are_made_when_they_are_needed(boxes: Cell) -> None:
+    random = np.random.default_rng(3)
+    state, counts = boxes.home, list[int]()
+    for _ in range(4):
+        state = state.place_all({f"p{k}": random_pose(random) for k in range(COUNT)})
+        assert "bases" not in vars(state.tree)
+        gc.collect()
+        counts.append(sum(isinstance(each, Tree) for each in gc.get_objects()))
+    # Trees of earlier states are not kept by those that follow.
+    assert counts == counts[:1] * 4
+    assert state.tree.bases[0].pose == state.placements[0].pose
+
+
+def test_many_among_which_one_is_fixed_or_attached_are_refused(boxes: Cell) -> None:
+    poses = {f"p{k}": Pose.translation(k, 0, 0) for k in range(COUNT)}
+    with pytest.raises(StateError, match="'rock'"):
+        boxes.home.place_all({**poses, "rock": Pose.identity()})
+    held = boxes.home.attach("p1", "p2/it")
+    with pytest.raises(StateError, match="'p1' is attached"):
+        held.place_all(poses)

@@ -9,7 +9,7 @@ import pytest
 
 import armillary as arm
 from armillary.errors import StateError
-from armillary.model.check_pose import is_rigid, rigid_matrices
+from armillary.model.check_pose import are_rigid, is_rigid, rigid_matrices
 from armillary.spatial.pose import matrices_of
 from armillary.spatial.vector import EYE
 from armillary.testing.samples import random_pose
@@ -51,6 +51,23 @@ def test_only_plain_floats_pass(pose: Any) -> None:
     assert not is_rigid(pose)
     poses = [*GOOD, pose]
     assert rigid_matrices(poses) is None
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-7, 9e-7, 1.1e-6, 1e-5])
+def test_matrices_are_rigid_together_where_each_is(size: float) -> None:
+    matrices = matrices_of(GOOD)
+    off = size * RNG.choice([-1.0, 0.0, 1.0], (200, 20, 4, 4), p=[0.02, 0.96, 0.02])
+    verdicts = [[are_rigid(X) for X in each] for each in matrices + off]
+    assert [all(each) for each in verdicts] == [
+        are_rigid(each) for each in matrices + off
+    ]
+    assert are_rigid(matrices + off) == np.all(verdicts)
+    for bad in (np.nan, np.inf):
+        for k in range(16):
+            matrices = matrices_of(GOOD)
+            matrices[3].flat[k] = bad
+            assert not are_rigid(matrices)
+            assert not are_rigid(matrices[3])
 
 
 def boxes(count: int) -> arm.Cell:

@@ -121,7 +121,8 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
             other programs: in another folder they have other names there. Files of
             armillary's own keep theirs.
         read_by: Packages of `armillary.formats` that read it, where a cell follows from
-            the bytes of its file and the options alone: it is kept for later processes.
+            the bytes of its file, the options, and what is asked of `Roots` alone: it
+            is kept, see `armillary.formats.kept_reading`.
         takes_arguments: Whether the caller may give `arguments=`.
         takes_options: Whether `write` takes `WriteOptions`, too: the one file that it
             makes has the meshes in it.

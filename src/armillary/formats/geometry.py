@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from armillary.errors import ModelError, quote
 from armillary.formats.diagnostic import Diagnostic, Place, Report
 from armillary.formats.elements import Elements, all_numbers
 from armillary.formats.mesh.words import split_reference
-from armillary.formats.paths import Roots
+from armillary.formats.paths import Known, Roots
 from armillary.formats.xml import Element
 from armillary.limits import URDF_MISSING
 from armillary.model.shape import Colour, Shape
@@ -143,30 +142,26 @@ class MeshFinder:
     def __init__(self, roots: Roots, report: Report) -> None:
         self._roots = roots
         self._report = report
-        self._found: dict[tuple[str, str], Path | None] = {}
-        self._folders: dict[str, str] = {}
-        self._missing = 0 if roots.packages or roots.folders else URDF_MISSING.most
+        self._asked: set[tuple[str, str]] = set()
+        self._folders: Known = {}
+        self._missing = 0 if roots.is_given else URDF_MISSING.most
 
-    def look_up(self, file: str, base: str, place: Place) -> Path | None:
-        """Return the path of a mesh; None where it is missing or not looked up.
+    def look_up(self, file: str, base: str, place: Place) -> None:
+        """Warn of a mesh that is missing.
 
         base: The folder of the file that refers to it.
         """
         file, _ = split_reference(file)
         key = file, base
-        if key in self._found:
-            return self._found[key]
-        if self._missing >= URDF_MISSING.most:
-            return None
-        found = self._roots.find(file, base=base, place=place, known=self._folders)
+        if key in self._asked or self._missing >= URDF_MISSING.most:
+            return
+        self._asked.add(key)
+        found = self._roots.path_of(file, base, place, self._folders)
         if not isinstance(found, Diagnostic):
-            self._found[key] = found
-            return found
-        self._found[key] = None
+            return
         warning = self._report.warning
         warning(found.place, found.code, found.message, hint=found.hint)
         self._missing += 1
         if self._missing == URDF_MISSING.most:
             message = f"{URDF_MISSING.most} meshes are missing; no more are looked up"
             warning(place, "reference-missing", message)
-        return None

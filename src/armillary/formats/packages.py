@@ -43,12 +43,14 @@ def own_folder(home: Path, kind: str = PACKAGE) -> Path | None:
 
     The user's home and the root of the file system do not count.
     """
-    ends = str(Path.home()), home.anchor
-    for folder in map(str, (home, *home.parents[:_HIGHEST])):
-        if folder in ends:
+    folder, users = str(home), str(Path.home())
+    for _ in range(_HIGHEST + 1):
+        above = os.path.dirname(folder)
+        if folder in (users, above):  # the root is above itself
             return None
         if os.path.isfile(os.path.join(folder, _MARKS[kind])):
             return Path(folder)
+        folder = above
     return None
 
 

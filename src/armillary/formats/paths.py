@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, Protocol, final
+from typing import Final, NamedTuple, Protocol, TypeAlias, final
 from urllib.parse import unquote
 
 from msgspec.structs import replace
@@ -27,7 +27,7 @@ from armillary.formats.packages import (
 )
 from armillary.limits import FILE_SIZE, REFERENCE_LENGTH
 
-__all__ = ["Files", "Roots", "check_plain", "refusal"]
+__all__ = ["Files", "FollowedReference", "Known", "Roots", "check_plain", "refusal"]
 
 MOST_SHOWN: Final = 4
 
@@ -40,6 +40,11 @@ _FUEL: Final = re.compile(
     r"(?i:https?)://(?:fuel|app)\.(?:gazebosim|ignitionrobotics)\.org/"
 )
 _NO_NAMES: Final = ("", ".", "..")
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_.-]+")
+
+Known: TypeAlias = dict[str | tuple[str, str], str]
+"""Where folders lead through symbolic links, by their paths; and by the folder of a
+file and the folder that it refers to, as it writes that, those that it may read."""
 
 
 class Files(Protocol):
@@ -80,6 +85,20 @@ class Files(Protocol):
         ...
 
 
+class FollowedReference(NamedTuple):
+    """A reference that was followed, and where it led.
+
+    Attributes:
+        reference, base, place: As for `Roots.find`.
+        found: The path of the file, or why it was not followed.
+    """
+
+    reference: str
+    base: str
+    place: Place
+    found: str | Diagnostic
+
+
 @final
 class Roots:
     """The folders into which files may refer.
@@ -94,7 +113,7 @@ class Roots:
     symbolic links are followed, so that no link leads out.
     """
 
-    __slots__ = ("_allowed_from", "_folders", "_packages")
+    __slots__ = ("_allowed_from", "_folders", "_noted", "_packages")
 
     def __init__(
         self,
@@ -102,22 +121,57 @@ class Roots:
         packages: Mapping[str, str | os.PathLike[str]] | None = None,
         folders: Iterable[str | os.PathLike[str]] = (),
     ) -> None:
-        self._packages = {
-            name: Path(os.path.realpath(folder))
+        self._packages: dict[str, str] = {
+            name: os.path.realpath(os.fspath(folder))
             for name, folder in (packages or {}).items()
         }
-        self._folders = tuple(Path(os.path.realpath(folder)) for folder in folders)
+        self._folders = tuple(os.path.realpath(os.fspath(each)) for each in folders)
         self._allowed_from: dict[str, tuple[str, ...]] = {}
+        self._noted: list[FollowedReference | None] | None = None
+
+    @contextmanager
+    def noting(self) -> Generator[list[FollowedReference | None]]:
+        """Note what is asked of the roots, by one reading.
+
+        None stands for all but references, such as a file that is read.
+        """
+        self._noted = noted = list[FollowedReference | None]()
+        try:
+            yield noted
+        finally:
+            self._noted = None
+
+    def _note_more(self) -> None:
+        if self._noted is not None:
+            self._noted.append(None)
+
+    def still_lead(self, followed: Iterable[FollowedReference]) -> bool:
+        """Return whether references lead where they led."""
+        known: Known = {}
+        return all(
+            self._found(each.reference, each.base, each.place, known) == each.found
+            for each in followed
+        )
 
     @property
     def packages(self) -> Mapping[str, Path]:
         """Return the folder of each package."""
-        return MappingProxyType(self._packages)
+        return MappingProxyType({k: Path(each) for k, each in self._packages.items()})
 
     @property
     def folders(self) -> tuple[Path, ...]:
         """Return the other folders."""
-        return self._folders
+        return tuple(map(Path, self._folders))
+
+    @property
+    def as_texts(self) -> tuple[object, ...]:
+        """Return what tells these roots from others."""
+        return tuple(self._packages.items()), self._folders
+
+    @property
+    def is_given(self) -> bool:
+        """Return whether the caller names any package or folder."""
+        return bool(self._packages or self._folders)
 
     def find(
         self,
@@ -125,7 +179,7 @@ class Roots:
         *,
         base: str | os.PathLike[str],
         place: Place,
-        known: dict[str, str] | None = None,
+        known: Known | None = None,
     ) -> Path | Diagnostic:
         """Return the plain file that a reference names, or why it is not followed.
 
@@ -133,42 +187,73 @@ class Roots:
             `file:///path`, or a relative or absolute path.
         base: The folder of the file that refers.
         place: The location of the reference.
-        known: Where folders lead through symbolic links, which is added to: that of
-            one reading, whose references are often to the same folders.
+        known: What is known of folders, which is added to: that of one reading, whose
+            references are often to the same ones.
         """
         known = {} if known is None else known
+        found = self.path_of(reference, os.fspath(base), place, known)
+        return Path(found) if isinstance(found, str) else found
+
+    def path_of(
+        self, reference: str, base: str, place: Place, known: Known
+    ) -> str | Diagnostic:
+        """Return what `find` does, a path as a text: objects of them take longer."""
+        found = self._found(reference, base, place, known)
+        if self._noted is not None:
+            self._noted.append(FollowedReference(reference, base, place, found))
+        return found
+
+    def _found(
+        self, reference: str, base: str, place: Place, known: Known
+    ) -> str | Diagnostic:
+        home = _home(base, known)
+        # Beside a file that was found in the first place to look at, another one has to
+        # be there, and no link; what it takes to find the folder is known.
+        end = reference.rfind("/") + 1
+        folder, name = (home, reference[:end]), reference[end:]
+        real = known.get(folder)
+        is_short = len(reference) <= REFERENCE_LENGTH.most
+        if real is not None and is_short and _PLAIN_NAME.fullmatch(name):
+            path = os.path.join(real, name)
+            with suppress(OSError):
+                if stat.S_ISREG(os.lstat(path).st_mode):
+                    return path
         try:
-            return self._follow(reference, _home(base, known), known)
+            return self._follow(reference, home, known, folder)
         except FormatError as error:
             return replace(error.diagnostics[0], place=place)
 
     def read(self, path: str | os.PathLike[str], cap: int = FILE_SIZE.most) -> bytes:
         """Return the bytes of a plain file, see `read_bytes`."""
+        self._note_more()
         return read_bytes(path, cap)
 
     def size(self, path: str | os.PathLike[str]) -> int:
         """Return the number of bytes of a file."""
+        self._note_more()
         return os.path.getsize(path)
 
     def on_disk(
         self, path: str | os.PathLike[str]
     ) -> AbstractContextManager[tuple[Path, Roots]]:
         """Return a path and these roots, see `Files.on_disk`."""
+        self._note_more()
         return nullcontext((Path(path), self))
 
     def allowed(self, base: str | os.PathLike[str]) -> tuple[Path, ...]:
         """Return the folders that a file in `base` may refer to."""
+        self._note_more()
         return tuple(map(Path, self._allowed(os.path.realpath(base))))
 
-    # Paths are texts below: objects of them take most of the time of a reference.
+    # Paths are texts: objects of them take most of the time of a reference.
 
     def _allowed(self, home: str) -> tuple[str, ...]:
         folders = self._allowed_from.get(home)
         if folders is None:
             own = own_folder(Path(home))
-            further = () if own is None else (own,)
+            further = () if own is None else (str(own),)
             others = (*self._packages.values(), *self._folders, *further)
-            folders = self._allowed_from[home] = (home, *map(str, others))
+            folders = self._allowed_from[home] = (home, *others)
         return folders
 
     def package(
@@ -179,6 +264,7 @@ class Roots:
         base: The folder of the file that refers to it.
         place: The location of the reference.
         """
+        self._note_more()
         home = os.path.realpath(base)
         try:
             candidates, _ = self._in_package(
@@ -199,7 +285,16 @@ class Roots:
         except FormatError as error:
             return replace(error.diagnostics[0], place=place)
 
-    def _follow(self, reference: str, home: str, known: dict[str, str]) -> Path:
+    def _follow(
+        self, reference: str, home: str, known: Known, folder: tuple[str, str]
+    ) -> str:
+        """Return the file that a reference names.
+
+        folder: The key of its folder in `known`.
+
+        Raises:
+            FormatError: It is not followed.
+        """
         check_plain(reference)
         scheme = _SCHEME.match(reference)
         name = "" if scheme is None else scheme[1].lower()
@@ -224,7 +319,11 @@ class Roots:
                 f"{quote(reference)} is not followed: {scheme[1]} is an unknown scheme",
                 f"Copy the file and use a path, or one of {', '.join(_SCHEMES)}.",
             )
-        return _first_allowed(reference, candidates, allowed, home, known)
+        found = _first_allowed(reference, candidates, allowed, home, known)
+        first = known.get(os.path.dirname(candidates[0]))
+        if first is not None and any(_is_inside(first, root) for root in allowed):
+            known[folder] = first
+        return found
 
     def _by_path(self, reference: str, home: str) -> list[str]:
         """Return the files that a path may mean; an absolute one means itself only."""
@@ -245,7 +344,7 @@ class Roots:
             )
         packages: tuple[str, ...] = ()
         if name in self._packages:
-            folders = [str(self._packages[name])]
+            folders = [self._packages[name]]
         else:
             folders = [_joined(folder, name) for folder in self._folders]
             known = map(os.path.realpath, folders_of(name, Path(home), kind))
@@ -272,23 +371,23 @@ def _first_allowed(
     candidates: list[str],
     allowed: tuple[str, ...],
     home: str,
-    known: dict[str, str],
-) -> Path:
+    known: Known,
+) -> str:
     """Return the first candidate that is a plain file inside an allowed root."""
-    inside: list[Path] = []
-    outside: list[Path] = []
-    barred: list[Path] = []
+    inside: list[str] = []
+    outside: list[str] = []
+    barred: list[str] = []
     for candidate in candidates:
         exists, real = _real(candidate, known)
         if not any(_is_inside(real, root) for root in allowed):
-            (barred if exists else outside).append(Path(real))
+            (barred if exists else outside).append(real)
         elif exists and os.path.isfile(real):
-            return Path(real)
+            return real
         else:
-            inside.append(Path(real))
+            inside.append(real)
     if inside and not barred:
         raise _missing(reference, inside)
-    folder = _shown(_common(Path(home), barred[0])) if barred else "..."
+    folder = _shown(_common(Path(home), Path(barred[0]))) if barred else "..."
     raise refusal(
         "reference-outside",
         f"{quote(reference)} leads to {_shown((barred or outside)[0])}, "
@@ -321,10 +420,10 @@ def _common(home: Path, file: Path) -> Path:
     return file.parent if is_wide else common
 
 
-def _home(base: str | os.PathLike[str], known: dict[str, str]) -> str:
+def _home(base: str, known: Known) -> str:
     """Return the folder of the file that refers, which need not exist."""
     try:
-        return _real_folder(os.fspath(base), known)
+        return _real_folder(base, known)
     except OSError:
         return os.path.realpath(base)
 
@@ -337,7 +436,7 @@ def _joined(folder: str | Path, path: str) -> str:
     return os.path.join(folder, path)
 
 
-def _real_folder(folder: str, known: dict[str, str]) -> str:
+def _real_folder(folder: str, known: Known) -> str:
     """Return where a folder leads through symbolic links.
 
     Raises:
@@ -357,7 +456,7 @@ def _is_inside(real: str, folder: str) -> bool:
     )
 
 
-def _real(path: str, known: dict[str, str]) -> tuple[bool, str]:
+def _real(path: str, known: Known) -> tuple[bool, str]:
     """Return whether a path exists, and where it leads through symbolic links.
 
     In a path that does not exist, or with a cycle of links, links may remain, so it
@@ -437,11 +536,11 @@ def _local_path(reference: str, tail: str) -> str:
     return path
 
 
-def _shown(path: Path) -> str:
+def _shown(path: str | Path) -> str:
     return quote(str(path), longest=REFERENCE_LENGTH.most)
 
 
-def _missing(reference: str, looked_at: list[Path]) -> FormatError:
+def _missing(reference: str, looked_at: list[str]) -> FormatError:
     """Return the refusal of a file that does not exist in the allowed folders."""
     shown = ", ".join(map(_shown, looked_at[:MOST_SHOWN]))
     more = len(looked_at) - MOST_SHOWN

@@ -29,6 +29,8 @@ Array = npt.NDArray[np.float64]
 FEWEST_TOGETHER: Final = 8
 """So many poses are checked together."""
 
+NEGATIVE_ZERO: Final = np.uint64(1 << 63)
+
 
 class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where the base of a manipulator stands just now.
@@ -119,7 +121,7 @@ def placements_of(
     """
     matrices = rigid_matrices(poses) if len(poses) >= FEWEST_TOGETHER else None
     # Negative zeros are stored as zeros, one by one.
-    if matrices is not None and not np.signbit(matrices[matrices == 0.0]).any():
+    if matrices is not None and (matrices.view(np.uint64) != NEGATIVE_ZERO).all():
         return _checked(names, poses), matrices
     placements = [
         Placement(manipulator=name, pose=X)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 import msgspec
@@ -72,6 +73,7 @@ _struct_copy: Final = _STRUCT.__copy__
 _TUPLE: Final[Any] = tuple
 _new_tuple: Final = _TUPLE.__new__
 """Makes named tuples, whose own constructors are Python."""
+_on: Final[Callable[[Placement], str]] = attrgetter("on")
 _store: Final = msgspec.structs.force_setattr
 
 # states: where everything of a cell is at a moment, and what is attached to what
@@ -207,19 +209,29 @@ class State(
         placements: Sequence[Placement],
         matrices: Array | None = None,
     ) -> Tree:
-        changes: dict[int, Base] = {}
+        if not placements:
+            return tree
         cell = self.cell
         index = cell.index
-        for placement in placements:
-            on, pose = placement.on, placement.pose
-            if on == WORLD:
-                frame = _new_tuple(FrameRef, (WORLD_LINK, pose))
-                base = _new_tuple(Base, (frame, on, pose, "loose"))
-            else:
-                at = cell.frame(on)
-                base = Base(at._replace(pose=at.pose @ pose), on, pose, "attached")
-            changes[index[placement.manipulator]] = base
-        return tree.placed(changes, matrices) if changes else tree
+        are_many = len(placements) > 1 and {*map(_on, placements)} == {WORLD}
+        if are_many and matrices is not None:
+            poses = {index[each.manipulator]: each.pose for each in placements}
+            moved = tree.moved(poses, matrices)
+            if moved is not None:
+                return moved
+        bases = {
+            index[each.manipulator]: self._base_at(each.on, each.pose)
+            for each in placements
+        }
+        return tree.placed(bases, matrices)
+
+    def _base_at(self, on: str, pose: Pose) -> Base:
+        """Return where a base at a pose in a frame is."""
+        if on == WORLD:
+            frame = _new_tuple(FrameRef, (WORLD_LINK, pose))
+            return _new_tuple(Base, (frame, on, pose, "loose"))
+        at = self.cell.frame(on)
+        return Base(at._replace(pose=at.pose @ pose), on, pose, "attached")
 
     # joints
 

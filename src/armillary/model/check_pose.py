@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import marshal
 import math
+import struct
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any, Final, NoReturn
@@ -19,9 +21,10 @@ __all__ = ["are_rigid", "is_rigid", "rigid", "rigid_matrices"]
 Array = npt.NDArray[np.float64]
 
 ROTATION_TOLERANCE: Final = 1e-6
-NEXT: Final = [1, 2, 0]
-LAST: Final = [2, 0, 1]
-BOTTOM: Final = (0.0, 0.0, 0.0, 1.0)
+NEXT: Final = np.array([1, 2, 0])
+LAST: Final = np.array([2, 0, 1])
+SQUARES: Final = np.array([[1.0], [1.0], [0.0]])
+BOTTOM: Final = np.array([[0.0], [0.0], [0.0], [1.0]])
 
 
 def rigid(pose: Any, name: str) -> Pose:
@@ -65,15 +68,16 @@ def are_rigid(X: Array, most: float = ROTATION_TOLERANCE) -> bool:
         return True
     if X.shape == (4, 4):  # plain numbers are quicker than small arrays
         return _is_rigid(X.tolist(), most)
-    # Two rows of length 1 across each other, and their cross product.
-    x, y, z = X[..., 0, :3], X[..., 1, :3], X[..., 2, :3]
+    # Two rows of length 1 across each other, and their cross product. Each entry of
+    # all matrices is a row here, which NumPy adds and multiplies in one piece.
+    rows = np.ascontiguousarray(X.reshape(-1, 16).T).reshape(4, 4, -1)
+    x, y, z = rows[0, :3], rows[1, :3], rows[2, :3]
     with np.errstate(invalid="ignore", over="ignore"):
-        across = x[..., NEXT] * y[..., LAST] - x[..., LAST] * y[..., NEXT]
-        dots = [(a * b).sum(axis=-1) for a, b in ((x, x), (y, y), (x, y))]
-        errors = [dots[0] - 1.0, dots[1] - 1.0, dots[2], z - across]
-        errors.append(X[..., 3, :] - BOTTOM)
-        is_near = all(np.abs(each).max() <= most for each in errors)
-    return is_near and bool(np.isfinite(X[..., :3, 3]).all())
+        across = x.take(NEXT, 0) * y.take(LAST, 0) - x.take(LAST, 0) * y.take(NEXT, 0)
+        dots = np.add.reduce(rows[[0, 1, 0], :3] * rows[[0, 1, 1], :3], axis=1)
+        errors = np.concatenate((dots - SQUARES, z - across, rows[3] - BOTTOM))
+        is_near = np.maximum.reduce(np.abs(errors), axis=None) <= most
+    return bool(is_near and np.isfinite(rows[:3, 3]).all())
 
 
 def _is_rigid(X: list[list[float]], most: float) -> bool:
@@ -93,23 +97,39 @@ def rigid_matrices(poses: Sequence[Pose]) -> Array | None:
 
     Each takes a fraction of the time of one by itself. Shape (n, 4, 4).
     """
-    # Types by sets of them, numbers by arrays.
-    rotations = [X.rotation for X in poses]
-    if {*map(type, rotations)} != {tuple} or {*map(len, rotations)} != {3}:
-        return None
-    lines = [*chain.from_iterable(rotations), *(X.position for X in poses)]
-    if {*map(type, lines)} != {tuple} or {*map(len, lines)} != {3}:
-        return None
-    entries = [*chain.from_iterable(lines)]
-    if {*map(type, entries)} != {float}:
+    try:
+        packed = marshal.dumps([(X.rotation, X.position) for X in poses], _PACKING)
+    except ValueError:  # something that is not Python's own
         return None
     count = len(poses)
-    rows = np.fromiter(entries, np.float64, 12 * count).reshape(4 * count, 3)
-    R, p = rows[: 3 * count].reshape(count, 3, 3), rows[3 * count :]
+    if len(packed) != _BEFORE + count * len(_PACKED):
+        return None
+    every = np.frombuffer(packed, np.uint8, offset=_BEFORE).reshape(count, -1)
+    if (every.take(_AROUND, axis=1) != _PACKED[_AROUND]).any():
+        return None
+    entries = every.take(_ENTRIES, axis=1).view("<f8")  # shape (n, 12)
     matrices = np.zeros((count, 4, 4))
-    matrices[:, :3, :3], matrices[:, :3, 3], matrices[:, 3, 3] = R, p, 1.0
+    matrices[:, :3, :3] = entries[:, :9].reshape(count, 3, 3)
+    matrices[:, :3, 3], matrices[:, 3, 3] = entries[:, 9:], 1.0
     # Much less than is allowed, of what differs in another way.
     return matrices if are_rigid(matrices, 0.1 * ROTATION_TOLERANCE) else None
+
+
+# Poses of tuples of floats, exactly, are all packed alike but for the eight bytes of
+# each number. One call so tells types and lengths of all, and has the numbers.
+_PACKING: Final = 2
+"""Version of the format: the last one that writes each value anew."""
+_SOME: Final = ((0.1, 0.2, 0.3), (0.4, 0.5, 0.6), (0.7, 0.8, 0.9)), (1.1, 1.2, 1.3)
+_BEFORE: Final = len(marshal.dumps([], _PACKING))
+_PACKED: Final = np.frombuffer(marshal.dumps(_SOME, _PACKING), np.uint8)
+_ENTRIES: Final = np.concatenate(
+    [
+        _PACKED.tobytes().index(struct.pack("<d", number)) + np.arange(8)
+        for number in chain(*_SOME[0], _SOME[1])
+    ]
+)
+"""Where the bytes of the numbers are."""
+_AROUND: Final = np.delete(np.arange(len(_PACKED)), _ENTRIES)
 
 
 def _plain(given: Any, name: str) -> Pose:

@@ -93,7 +93,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
             )
         if self.dynamics is not NO_DYNAMICS:
             self._check_dynamics(self.dynamics)
-        if self.limits is not UNLIMITED and joint.unit is Unit.RADIAN:
+        if self.limits is not UNLIMITED and has_degrees(self):
             self._warn_of_degrees(self.limits)
         if self.primary is not IDENTITY:
             pose = rigid(self.primary, f"the primary frame of {quote(self.name)}")
@@ -106,14 +106,12 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
         return reduced(self)  # warnings are of who reads it, not of a line of msgspec
 
     def _warn_of_degrees(self, limits: Limits) -> None:
-        ends = limits.lower, limits.upper
-        if any(TWO_TURNS < abs(end) <= DEGREES for end in ends):
-            warnings.warn(
-                f"The limits of joint {quote(self.coordinate)}, {ends[0]:g} to "
-                f"{ends[1]:g} rad, are more than two turns. If these are degrees, "
-                "convert them: math.radians(180).",
-                stacklevel=3,
-            )
+        warnings.warn(
+            f"The limits of joint {quote(self.coordinate)}, {limits.lower:g} to "
+            f"{limits.upper:g} rad, are more than two turns. If these are degrees, "
+            "convert them: math.radians(180).",
+            stacklevel=3,
+        )
 
     def _check_dynamics(self, dynamics: Any) -> None:
         if not isinstance(dynamics, JointDynamics):
@@ -253,3 +251,11 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
                 )
             total += triangles.inertia(density).transformed(shape.pose)
         return total
+
+
+def has_degrees(link: Link) -> bool:
+    """Return whether the limits of a turn look like degrees, of which links warn."""
+    if link.joint.unit is not Unit.RADIAN:
+        return False
+    ends = link.limits.lower, link.limits.upper
+    return any(TWO_TURNS < abs(end) <= DEGREES for end in ends)

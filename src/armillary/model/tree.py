@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final, Literal, NamedTuple, Self
+from typing import Any, Final, Literal, NamedTuple, Self
 
 import msgspec
 import numpy as np
@@ -17,7 +17,7 @@ from armillary.model.link import Link
 from armillary.model.link_poses import common_ancestor
 from armillary.model.mount import WORLD
 from armillary.model.parents import ancestors, nearest, nearest_shared
-from armillary.model.workcell import IN_WORLD, Workcell
+from armillary.model.workcell import IN_WORLD, WORLD_LINK, Workcell
 from armillary.spatial.pose import IDENTITY, Pose, matrices_of
 
 __all__ = ["Base", "Tree"]
@@ -63,6 +63,30 @@ class DifferentBases(NamedTuple):
         return tuple(bases)
 
 
+class MovedInWorld(NamedTuple):
+    """Bases many of which a state has moved in the world.
+
+    Attributes:
+        others: Where all bases were before.
+        poses: Where those that moved are, by the numbers of their manipulators.
+    """
+
+    others: tuple[Base, ...]
+    poses: Mapping[int, Pose]
+
+    @property
+    def written(self) -> tuple[Base, ...]:
+        """Return where all bases are."""
+        return tuple(map(self.base, range(len(self.others))))
+
+    def base(self, manipulator: int) -> Base:
+        """Return where one is."""
+        pose = self.poses.get(manipulator)
+        if pose is None:
+            return self.others[manipulator]
+        return Base(FrameRef(WORLD_LINK, pose), WORLD, pose, "loose")
+
+
 FEW_MOVED: Final = 8
 """Bases are written as a whole where at least one in so many moved."""
 
@@ -84,7 +108,7 @@ class Tree(msgspec.Struct, frozen=True, eq=False, dict=True):
             where it is fixed, several coordinates where it is a mechanism.
         base_of: The manipulator whose base each link is, -1 for the others; the last is
             the world's.
-        stands: Where bases are, or which of another tree's moved.
+        stands: Where bases are, which of another tree's moved, or where many did.
         alike: Another tree that attaches bases to the same frames, at other poses. What
             only attachments decide is cached there, once for all such trees.
     """
@@ -93,7 +117,7 @@ class Tree(msgspec.Struct, frozen=True, eq=False, dict=True):
     parents: tuple[int, ...]
     drives: tuple[tuple[Drive, ...], ...]
     base_of: tuple[int, ...]
-    stands: tuple[Base, ...] | DifferentBases
+    stands: tuple[Base, ...] | DifferentBases | MovedInWorld
     alike: Tree | None = None
 
     @classmethod
@@ -120,7 +144,8 @@ class Tree(msgspec.Struct, frozen=True, eq=False, dict=True):
     def bases(self) -> tuple[Base, ...]:
         """Return where the base of each manipulator is attached."""
         stands = self.stands
-        return stands.written if isinstance(stands, DifferentBases) else stands
+        is_noted = isinstance(stands, (DifferentBases, MovedInWorld))
+        return stands.written if is_noted else stands
 
     @property
     def _moved(self) -> DifferentBases:
@@ -132,11 +157,13 @@ class Tree(msgspec.Struct, frozen=True, eq=False, dict=True):
     def base(self, manipulator: int) -> Base:
         """Return where the base of a manipulator is attached, by its number."""
         stands = self.stands
+        if isinstance(stands, MovedInWorld):
+            return stands.base(manipulator)
         if not isinstance(stands, DifferentBases):
             return stands[manipulator]
         tree, bases = stands
         known = bases.get(manipulator)
-        return tree.bases[manipulator] if known is None else known[0]
+        return tree.base(manipulator) if known is None else known[0]
 
     def base_matrix(self, manipulator: int) -> Array:
         """Return the pose of a base in the link that carries it, shape (4, 4)."""
@@ -177,10 +204,9 @@ class Tree(msgspec.Struct, frozen=True, eq=False, dict=True):
         """
         stays = are_same_movable = True
         tree, before = self._moved
-        written = tree.bases
         for k, base in changes.items():
             known = before.get(k)
-            (link, _), on, _, mode = written[k] if known is None else known[0]
+            (link, _), on, _, mode = tree.base(k) if known is None else known[0]
             (to_link, _), to, _, to_mode = base
             is_same_movable = mode == to_mode or "fixed" not in {mode, to_mode}
             stays = stays and link == to_link and on == to and is_same_movable
@@ -202,10 +228,43 @@ class Tree(msgspec.Struct, frozen=True, eq=False, dict=True):
             matrices = [None] * len(changes)
         now = zip(changes, zip(changes.values(), matrices, strict=True), strict=True)
         moved = DifferentBases(tree, {**before, **dict(now)})
-        are_many = len(moved.bases) * FEW_MOVED > len(tree.bases)
+        are_many = len(moved.bases) * FEW_MOVED > len(self.cell.manipulators)
         stands = moved.written if are_many else moved
         same = self.cell, self.parents, self.drives, self.base_of
         return type(self)(*same, stands, self.alike or self)
+
+    def moved(self, poses: Mapping[int, Pose], matrices: Array) -> Self | None:
+        """Return the tree with many bases elsewhere in the world, as `placed` does.
+
+        It is None where they are few, or not all stand in the world and may move there.
+        What the bases are is worked out when it is asked for: states that follow one
+        another seldom are asked.
+
+        Args:
+            poses: Where they are, by the numbers of the manipulators.
+            matrices: The same, shape (n, 4, 4).
+        """
+        before, same = self.alike or self, (self.cell, self.parents, self.drives)
+        are_few = len(poses) * FEW_MOVED <= len(self.cell.manipulators)
+        if are_few or not before._free_bases.issuperset(poses):
+            return None
+        stands = self.stands
+        if isinstance(stands, MovedInWorld):
+            stands = MovedInWorld(stands.others, {**stands.poses, **poses})
+        else:
+            stands = MovedInWorld(self.bases, poses)
+        made = type(self)(*same, self.base_of, stands, before)
+        made._keep_matrices(self.base_matrices, poses, matrices)
+        return made
+
+    def _keep_matrices(
+        self, before: Array, changes: Mapping[int, Any], poses: Array
+    ) -> None:
+        """Keep `base_matrices`, those of another tree and those that changed."""
+        matrices = before.copy()
+        matrices[[*changes]] = poses
+        matrices.flags.writeable = False
+        vars(self)["base_matrices"] = matrices
 
     def placed(self, changes: Mapping[int, Base], poses: Array | None = None) -> Self:
         """Return what `attached` does, for poses of floats alone.
@@ -217,10 +276,7 @@ class Tree(msgspec.Struct, frozen=True, eq=False, dict=True):
         made = self.attached(changes, poses)
         is_known = "base_matrices" in vars(self._moved.tree)
         if is_known and made._moved.tree is made:
-            matrices = self.base_matrices.copy()
-            matrices[[*changes]] = poses
-            matrices.flags.writeable = False
-            vars(made)["base_matrices"] = matrices
+            made._keep_matrices(self.base_matrices, changes, poses)
         return made
 
     @cached_property
@@ -242,6 +298,15 @@ class Tree(msgspec.Struct, frozen=True, eq=False, dict=True):
         if self.alike:
             return self.alike.movable
         return tuple(k for k, base in enumerate(self.bases) if base.mode != "fixed")
+
+    @cached_property
+    def _free_bases(self) -> frozenset[int]:
+        """Return the movable manipulators whose bases stand in the world."""
+        bases = enumerate(self.bases)
+        in_world = {
+            k for k, (at, on, *_) in bases if (at.link, on) == (WORLD_LINK, WORLD)
+        }
+        return frozenset(in_world.intersection(self.movable))
 
     @property
     def carried_bases(self) -> tuple[int, ...]:

@@ -29,4 +29,5 @@ FORMAT: Final = Format(
     write=later("mjcf.write", "write"),
     write_files=later("mjcf.write", "write_files"),
     names_pairs=True,
+    read_by=("mjcf", "xml", "mesh"),
 )

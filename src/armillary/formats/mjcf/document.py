@@ -22,7 +22,6 @@ from armillary.formats.elements import (
     numbers,
     one_of,
 )
-from armillary.formats.files import read_bytes
 from armillary.formats.mjcf.schema import ROOTS, attributes_of, report_unknown
 from armillary.formats.paths import Roots
 from armillary.formats.xml import Element, parse
@@ -251,7 +250,7 @@ def _add_model(
     if os.path.isabs(reference) or not os.path.exists(shown):
         shown = real
     try:
-        data = read_bytes(real, FILE_SIZE.most)
+        data = roots.read(real, FILE_SIZE.most)
         beside = os.path.relpath(os.path.dirname(real), os.path.realpath(document.base))
         below = os.path.normpath(os.path.join(folder, beside))
         model = _read(data, shown, roots, report, (*chain, real), below)
@@ -380,7 +379,8 @@ class _Includes:
         if os.path.isabs(reference) or not os.path.exists(shown):
             shown = real
         try:
-            inner = self._parse(read_bytes(real, FILE_SIZE.most - self._size), shown)
+            data = self._roots.read(real, FILE_SIZE.most - self._size)
+            inner = self._parse(data, shown)
         except FormatError as error:
             for diagnostic in error.diagnostics:
                 report.add(diagnostic)

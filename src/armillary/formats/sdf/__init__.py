@@ -39,4 +39,5 @@ FORMAT: Final = Format(
     read=later("sdf.read", "read"),
     write=later("sdf.write", "write"),
     refers_to_meshes=True,
+    read_by=("sdf", "xml", "mesh"),
 )

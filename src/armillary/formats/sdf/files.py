@@ -12,7 +12,6 @@ from typing import Final
 from armillary.errors import FormatError, quote
 from armillary.file_start import first_tag
 from armillary.formats.diagnostic import Diagnostic, Place, Report
-from armillary.formats.files import read_bytes
 from armillary.formats.geometry import MeshFinder
 from armillary.formats.mesh.files import MeshFiles
 from armillary.formats.paths import Roots
@@ -148,7 +147,7 @@ class SdfFiles:
         if real not in self._by_path:
             path = self._shown(uri, file, found)
             try:
-                data = read_bytes(real, FILE_SIZE.most - self._bytes)
+                data = self._roots.read(real, FILE_SIZE.most - self._bytes)
                 self._bytes += len(data)
                 if first_tag(data) == "robot":
                     data = self._of_urdf(data, path, self._roots, self._report)
@@ -193,7 +192,7 @@ class SdfFiles:
     ) -> Path | Diagnostic:
         """Return the file of the newest known version that a manifest names."""
         try:
-            data = read_bytes(manifest, MANIFEST_SIZE.most)
+            data = self._roots.read(manifest, MANIFEST_SIZE.most)
             root = parse(data, str(manifest), report=self._report)
         except FormatError as error:
             return error.diagnostics[0]
