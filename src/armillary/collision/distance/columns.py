@@ -54,6 +54,10 @@ class PairColumns(Columns):
     X_B = Column("pose of the link of B in the world", "pose_rows", 4, unit="m")
     pose_a = Column("pose of A in its link", 3, 4, unit="m")
     pose_b = Column("pose of B in its link", 3, 4, unit="m")
+    link_a = Column("number of the pose of the link of A, in a table of poses")
+    link_b = Column("number of that of B")
+    shape_a = Column("number of A, in a table of shapes")
+    shape_b = Column("number of B, in another one")
     a = Column("numbers of A, such as its radius and length", "a", unit="m")
     b = Column("numbers of B", "b", unit="m")
 
