@@ -97,7 +97,7 @@ class GjkStateWithPoints(NamedTuple):
     points: PointsOfA
 
 
-class Turn(NamedTuple):
+class NextStep(NamedTuple):
     """Which step is next; see the columns of these names."""
 
     is_first: Number
@@ -106,17 +106,17 @@ class Turn(NamedTuple):
     is_later: Number
 
 
-class Begun(NamedTuple):
+class SearchBegun(NamedTuple):
     """What is known before the first step."""
 
     state: GjkState
-    turn: Turn
+    following: NextStep
 
 
-class BegunWithPoints(NamedTuple):
+class SearchBegunWithPoints(NamedTuple):
     """The same, with points."""
 
-    begun: Begun
+    begun: SearchBegun
     points: PointsOfA
 
 
@@ -170,7 +170,7 @@ def difference(X: Matrix, point_a: Vector, point_b: Vector) -> Vector3:
     return subtract(three(point_a), Pose.from_matrix(X) @ three(point_b))
 
 
-def _begin(first: Vector) -> Begun:
+def _begin(first: Vector) -> SearchBegun:
     v = three(first)
     state = GjkState(
         v=v,
@@ -181,17 +181,17 @@ def _begin(first: Vector) -> Begun:
         open=1.0,
         inside=0.0,
     )
-    return Begun(state, Turn(1.0, 0.0, 0.0, 0.0))
+    return SearchBegun(state, NextStep(1.0, 0.0, 0.0, 0.0))
 
 
-def _begin_with_points(first: Vector) -> BegunWithPoints:
+def _begin_with_points(first: Vector) -> SearchBegunWithPoints:
     points = PointsOfA([[math.nan] * 3] * 3, (0.0, 0.0, 0.0))
-    return BegunWithPoints(_begin(first), points)
+    return SearchBegunWithPoints(_begin(first), points)
 
 
-def _following(turn: Turn) -> Turn:
-    later = turn.is_third + turn.is_later
-    return Turn(0.0 * turn.is_first, turn.is_first, turn.is_second, later)
+def _following(step: NextStep) -> NextStep:
+    later = step.is_third + step.is_later
+    return NextStep(0.0 * step.is_first, step.is_first, step.is_second, later)
 
 
 def _step_sharp(
