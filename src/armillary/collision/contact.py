@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import final
+from typing import TypeAlias, final
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.check_tables import CheckTables
+from armillary.model.fields import kept
 
 __all__ = ["Contact", "contacts_of"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
+Names: TypeAlias = tuple[tuple[str, str], tuple[str, str]]
+"""Those of both links, and of both shapes."""
 
 
 @final
@@ -55,22 +58,23 @@ def contacts_of(tables: CheckTables, links: Indices, numbers: Array) -> list[Con
     rows: list[list[float]] = numbers.tolist()
     values = [math.inf if math.isnan(row[0]) else row[0] for row in rows]
     order = sorted(range(len(rows)), key=values.__getitem__)
-    # Names of shapes tell those of one link apart.
-    names, shapes = tables.tested.links, tables.pairs.shapes
-    sides: list[list[int]] = tables.tested.indices.take(links, axis=0).tolist()
-    pairs = tables.pairs.pairs
+    known = kept(tables, "names of contacts", dict[float, Names])
     contacts: list[Contact] = []
     for k in order:
-        row, (i, j) = rows[k], sides[k]
-        both: list[int] = pairs[int(row[1])].tolist()
-        a, b = both
-        contacts.append(
-            Contact(
-                (names[i], names[j]),
-                row[0],
-                points[k],
-                normals[k],
-                (shapes[a].shape.name, shapes[b].shape.name),
-            )
-        )
+        row = rows[k]
+        pair = row[1]
+        names = known.get(pair)
+        if names is None:
+            names = known[pair] = _names(tables, int(links[k]), int(pair))
+        contacts.append(Contact(names[0], row[0], points[k], normals[k], names[1]))
     return contacts
+
+
+def _names(tables: CheckTables, link_pair: int, shape_pair: int) -> Names:
+    """Return the names of two links, and those of two shapes of them."""
+    # Names of shapes tell those of one link apart.
+    sides: list[int] = tables.tested.indices[link_pair].tolist()
+    both: list[int] = tables.pairs.pairs[shape_pair].tolist()
+    (i, j), (a, b) = sides, both
+    names, shapes = tables.tested.links, tables.pairs.shapes
+    return (names[i], names[j]), (shapes[a].shape.name, shapes[b].shape.name)

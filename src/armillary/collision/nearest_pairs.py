@@ -28,6 +28,7 @@ from armillary.collision.columns import (
     records,
 )
 from armillary.collision.nearest_stages import Measure, nearest_pipeline, result_of
+from armillary.collision.numbered_pairs import NumberedPairs
 from armillary.collision.pair_records import (
     Changes,
     PairRecords,
@@ -51,6 +52,10 @@ FEWEST: Final = 16
 
 MOST_CONTACTS: Final = 256
 """Most pairs whose contacts are found together; few links are near each other."""
+
+MANY: Final = 1 << 15
+"""From so many pairs on rows of a batch are measured one after the other, too, with
+several pairs at once: their poses and results are more than the cache holds."""
 
 NEARNESS: Final = 1e-9
 """By which part of distances, and of 1 m, bounds by spheres may be wrong."""
@@ -80,7 +85,17 @@ class NearestPairs:
         Returns:
             Distances [m], shape (..., k); NaN where the pose of a link is.
         """
-        return self._measured("distance", X)
+        numbered = self._numbered
+        if numbered is None or (X.ndim > 3 and len(self.pairs.tables.tested) < MANY):
+            return self._measured("distance", X)
+        if X.ndim == 3:
+            return numbered.distances(X)
+        return np.array([numbered.distances(row) for row in X])
+
+    @cached_property
+    def _numbered(self) -> NumberedPairs | None:
+        """Return what measures several pairs at once, None if that is not better."""
+        return NumberedPairs.of(self.pairs)
 
     def contacts(self, X: Array, within: float) -> tuple[Indices, Array]:
         """Return the pairs of links that are near, and their contacts.

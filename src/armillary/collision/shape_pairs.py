@@ -386,19 +386,10 @@ class PairKind(msgspec.Struct, frozen=True, eq=False, dict=True):
         """
         pipeline = called_pipeline(*self.forms, asked)
         constant, spans = self._constant(pipeline, asked, dtype)
-        # Each shape has one record, whatever pairs it is in.
-        tables: dict[str, Mapping[str, Any]] = {}
-        poses = PairColumns.pose_a, PairColumns.pose_b
-        numbers = PairColumns.a, PairColumns.b
+        tables = self.records(placed)
         chosen: dict[str, Any] = {}
         for k, name in enumerate(SIZES_OF):
             places = self._uses[1][k, at]
-            fields = {poses[k].name: placed.matrices[self._uses[0][k]]}
-            if self.numbers[k].size:
-                fields[numbers[k].name] = self.numbers[k]
-            if k == self.other:
-                fields[PairColumns.around.name] = self.around
-            tables[name] = fields
             chosen[name] = ranges_of_one = np.ones((len(places), 2), np.int64)
             ranges_of_one[:, 0] = places
             for table, ranges in spans.get(k, {}).items():
@@ -408,6 +399,28 @@ class PairKind(msgspec.Struct, frozen=True, eq=False, dict=True):
         return Callees.of(
             pipeline, tables, chosen, dtype=dtype, lanes=lanes, constant=constant
         )
+
+    def records(self, placed: Placed) -> dict[str, Mapping[str, Any]]:
+        """Return the records of `SIZES_OF`: where the shapes are, and their numbers.
+
+        Each shape has one, whatever pairs it is in; `places` has its number.
+        """
+        tables: dict[str, Mapping[str, Any]] = {}
+        poses = PairColumns.pose_a, PairColumns.pose_b
+        numbers = PairColumns.a, PairColumns.b
+        for k, name in enumerate(SIZES_OF):
+            fields = {poses[k].name: placed.matrices[self._uses[0][k]]}
+            if self.numbers[k].size:
+                fields[numbers[k].name] = self.numbers[k]
+            if k == self.other:
+                fields[PairColumns.around.name] = self.around
+            tables[name] = fields
+        return tables
+
+    @property
+    def places(self) -> Indices:
+        """Return the numbers of the `records` of both shapes of each pair, (2, m)."""
+        return self._uses[1]
 
     def _constant(
         self, pipeline: Pipeline, asked: Asked, dtype: np.dtype[Any]

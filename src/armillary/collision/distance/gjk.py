@@ -34,12 +34,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from armillary.collision.distance.columns import PairColumns
 from armillary.collision.distance.separation import choose
 from armillary.collision.distance.support import supports
-from armillary.kernel.columns import repeat
+from armillary.kernel.columns import repeat, when
 from armillary.kernel.stages import Stage
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import (
@@ -96,6 +97,29 @@ class GjkStateWithPoints(NamedTuple):
     points: PointsOfA
 
 
+class NextStep(NamedTuple):
+    """Which step is next; see the columns of these names."""
+
+    is_first: Number
+    is_second: Number
+    is_third: Number
+    is_later: Number
+
+
+class SearchBegun(NamedTuple):
+    """What is known before the first step."""
+
+    state: GjkState
+    following: NextStep
+
+
+class SearchBegunWithPoints(NamedTuple):
+    """The same, with points."""
+
+    begun: SearchBegun
+    points: PointsOfA
+
+
 def gjk_stages(
     columns: PairColumns, *, is_full: bool, is_exact: bool = True
 ) -> tuple[Stage, ...]:
@@ -109,8 +133,16 @@ def gjk_stages(
     if is_full:
         begin = _begin_with_points
         step = _step_with_points if is_exact else _step_with_points_until_enough
+    # The first steps have fewer corners, so that most of what others compute is left
+    # out: of hulls that is three steps of five. Rows that are computed at once begin
+    # together, so that all whose search goes on are in the same step.
+    turns = columns.is_first, columns.is_second, columns.is_third, columns.is_later
+    steps = (
+        when(turn, columns.stage(partial(step, corners=corners)), together=True)
+        for corners, turn in enumerate(turns)
+    )
     aim = *aimed(columns, columns.v), *supports(columns)
-    search = *aim, columns.stage(step)
+    search = *aim, *steps, columns.stage(_following)
     return columns.stage(begin), repeat(columns.open, *search, limit=LIMIT)
 
 
@@ -138,9 +170,9 @@ def difference(X: Matrix, point_a: Vector, point_b: Vector) -> Vector3:
     return subtract(three(point_a), Pose.from_matrix(X) @ three(point_b))
 
 
-def _begin(first: Vector) -> GjkState:
+def _begin(first: Vector) -> SearchBegun:
     v = three(first)
-    return GjkState(
+    state = GjkState(
         v=v,
         simplex=[[math.nan] * 3] * 3,  # NaN in a comparison is false: no corner
         lower=-math.inf,
@@ -149,11 +181,17 @@ def _begin(first: Vector) -> GjkState:
         open=1.0,
         inside=0.0,
     )
+    return SearchBegun(state, NextStep(1.0, 0.0, 0.0, 0.0))
 
 
-def _begin_with_points(first: Vector) -> GjkStateWithPoints:
+def _begin_with_points(first: Vector) -> SearchBegunWithPoints:
     points = PointsOfA([[math.nan] * 3] * 3, (0.0, 0.0, 0.0))
-    return GjkStateWithPoints(_begin(first), points)
+    return SearchBegunWithPoints(_begin(first), points)
+
+
+def _following(step: NextStep) -> NextStep:
+    later = step.is_third + step.is_later
+    return NextStep(0.0 * step.is_first, step.is_first, step.is_second, later)
 
 
 def _step_sharp(
@@ -169,20 +207,35 @@ def _step_sharp_with_points(
     return _with_points(step, point_a, points)
 
 
-def _step(X: Matrix, point_a: Vector, point_b: Vector, state: GjkState) -> GjkState:
-    return _next(X, point_a, point_b, state).state
+def _step(
+    X: Matrix, point_a: Vector, point_b: Vector, state: GjkState, *, corners: int
+) -> GjkState:
+    return _next(X, point_a, point_b, state, corners=corners).state
 
 
 def _step_until_enough(
-    X: Matrix, point_a: Vector, point_b: Vector, state: GjkState, enough: Number
+    X: Matrix,
+    point_a: Vector,
+    point_b: Vector,
+    state: GjkState,
+    enough: Number,
+    *,
+    corners: int,
 ) -> GjkState:
-    return _next(X, point_a, point_b, state, enough).state
+    return _next(X, point_a, point_b, state, enough, corners=corners).state
 
 
 def _step_with_points(
-    X: Matrix, point_a: Vector, point_b: Vector, state: GjkState, points: PointsOfA
+    X: Matrix,
+    point_a: Vector,
+    point_b: Vector,
+    state: GjkState,
+    points: PointsOfA,
+    *,
+    corners: int,
 ) -> GjkStateWithPoints:
-    return _with_points(_next(X, point_a, point_b, state), point_a, points)
+    step = _next(X, point_a, point_b, state, corners=corners)
+    return _with_points(step, point_a, points)
 
 
 def _step_with_points_until_enough(
@@ -192,8 +245,11 @@ def _step_with_points_until_enough(
     state: GjkState,
     points: PointsOfA,
     enough: Number,
+    *,
+    corners: int,
 ) -> GjkStateWithPoints:
-    return _with_points(_next(X, point_a, point_b, state, enough), point_a, points)
+    step = _next(X, point_a, point_b, state, enough, corners=corners)
+    return _with_points(step, point_a, points)
 
 
 def _with_points(
@@ -209,7 +265,7 @@ def _with_points(
     on_a = three(points.on_a)
     weights = step.nearest.weights
     point = scale(1.0 - sum(weights, 0.0), corner)
-    for weight, source in zip(weights, simplex_a, strict=True):
+    for weight, source in zip(weights, simplex_a, strict=False):
         used = choose(weight == 0.0, (0.0, 0.0, 0.0), source)  # absent ones are NaN
         point = add(point, scale(weight, used))
     simplex_a = [
@@ -240,7 +296,14 @@ def _next(
     point_b: Vector,
     state: GjkState,
     enough: Number | None = None,
+    *,
+    corners: int,
 ) -> GjkStep:
+    """Return the next step.
+
+    corners: How many corners the simplex may have before it; others are equal to one
+        of these. The first v, without any, is a mere direction, not a point of A - B.
+    """
     v, point_a = three(state.v), three(point_a)
     w = difference(X, point_a, point_b)
 
@@ -251,19 +314,19 @@ def _next(
     lower = maximum(state.lower, bound)
 
     # |v|^2 - v . w is what a step may still gain of |v|^2: it ends where that is
-    # little. The first v is a mere direction, not a point of A - B.
-    is_first = state.open == 1.0
+    # little.
+    never = _never(w)
     near = by_precision(square, double=1e-11, single=1e-5)
-    is_near = ~is_first & (square - along <= near * square)
+    is_near = square - along <= near * square if corners else never
 
     old = [three(point) for point in state.simplex]
-    nearest = nearest_of(w, old)
+    nearest = nearest_of(w, old[:corners])
     # Below this, v is the rounding of the points that it is a difference of.
     noise = by_precision(square, double=1e-14, single=1e-6)
     extent = maximum(state.extent, norm(point_a) + norm(w))
     rounding = noise * extent
     is_touching = ~nearest.is_inside & (nearest.square <= rounding * rounding)
-    is_better = is_first | (nearest.square < square)
+    is_better = nearest.square < square if corners else ~never
     ends = is_near | is_touching | nearest.is_inside
     if enough is not None:
         ends |= lower > enough + rounding
@@ -272,7 +335,7 @@ def _next(
 
     # The new simplex is taken unless it is farther by more than rounding.
     equal = by_precision(square, double=1.0 + 1e-15, single=1.0 + 5e-7) * square
-    is_new = is_first | (nearest.square <= equal)
+    is_new = nearest.square <= equal if corners else ~never
     known = Known(lower, proof, extent, select(ends, 0.0, open_next))
     return _taken(state, w, nearest, known, is_near=is_near, is_new=is_new)
 
@@ -356,15 +419,15 @@ class Nearest(NamedTuple):
     Attributes:
         point: The nearest point.
         square: The square of its distance.
-        weights: The weights of the three old corners; the new one has the rest of 1.
-        remains: For each old corner, whether the face of `point` has it.
+        weights: The weights of old corners; the new one has the rest of 1.
+        remains: For each of three old corners, whether the face of `point` has it.
         is_inside: Whether the origin is well inside the tetrahedron; nothing else
             counts then.
     """
 
     point: Vector3
     square: Number
-    weights: tuple[Number, Number, Number]
+    weights: Sequence[Number]
     remains: list[Any]
     is_inside: Any
 
@@ -374,17 +437,19 @@ def nearest_of(w: Vector3, corners: Sequence[Vector3]) -> Nearest:
 
     All other faces are known to be farther. A corner that is equal to `w`, or NaN,
     counts as absent. The seven faces are w itself, three edges, three triangles; an
-    eighth case is the inside of the tetrahedron.
+    eighth case is the inside of the tetrahedron. Of fewer than three corners there are
+    fewer faces.
     """
+    count = len(corners)
     flat = _flat(w)
     edges = [subtract(corner, w) for corner in corners]
     along = [dot(w, edge) for edge in edges]
     squares = [dot(edge, edge) for edge in edges]
-    best = BestFace(w, dot(w, w))
+    best = BestFace(w, dot(w, w), count)
 
     # Edges: w + t e is across e where t = -(w . e) / |e|^2; it is on the edge, and not
     # one of its ends, for 0 < t < 1. That of an absent corner, 0 / 0, is NaN: false.
-    for i in range(3):
+    for i in range(count):
         t = -along[i] / squares[i]
         point = add(w, scale(t, edges[i]))
         best.offer((t > 0.0) & (t < 1.0), dot(point, point), point, {i: t})
@@ -393,7 +458,7 @@ def nearest_of(w: Vector3, corners: Sequence[Vector3]) -> Nearest:
     # s = -(n x w) . e_j / |n|^2 and t = (n x w) . e_i / |n|^2; s and t are compared
     # before they are divided. The point is n (w . n) / |n|^2. Slivers have no normal.
     normals: list[Vector3] = []
-    for i, j in ((0, 1), (1, 2), (2, 0)):
+    for i, j in ((0, 1), (1, 2), (2, 0))[: count * (count - 1) // 2]:
         normal = cross(edges[i], edges[j])
         area = dot(normal, normal)
         across = cross(normal, w)
@@ -405,7 +470,8 @@ def nearest_of(w: Vector3, corners: Sequence[Vector3]) -> Nearest:
         best.offer(is_face, square, scale(height, normal), {i: s / area, j: t / area})
         normals.append(normal)
 
-    return best.nearest(_is_inside(w, edges, squares, normals))
+    is_inside = _is_inside(w, edges, squares, normals) if count == 3 else _never(w)
+    return best.nearest(is_inside)
 
 
 def proving_of(w: Vector3, corners: Sequence[Vector3]) -> Nearest:
@@ -453,11 +519,11 @@ def proving_of(w: Vector3, corners: Sequence[Vector3]) -> Nearest:
 class BestFace:
     """The best of some faces of a simplex, each with its point nearest to 0."""
 
-    def __init__(self, corner: Vector3, measure: Number) -> None:
-        """Begin with the new corner; see `offer`."""
+    def __init__(self, corner: Vector3, measure: Number, count: int = 3) -> None:
+        """Begin with the new corner, of some old ones; see `offer`."""
         self._least, self._point = measure, corner
         self._remains: list[Any] = [corner[0] != corner[0]] * 3
-        self._weights: list[Any] = [0.0, 0.0, 0.0]
+        self._weights: list[Any] = [0.0] * count
 
     def offer(
         self, truth: Any, measure: Number, point: Vector3, shares: dict[int, Any]
@@ -473,15 +539,20 @@ class BestFace:
         truth = truth & (measure < self._least)
         self._least = select(truth, measure, self._least)
         self._point = choose(truth, point, self._point)
-        for k in range(3):
+        for k in range(len(self._weights)):
             remains = self._remains[k]
             self._remains[k] = (remains | truth) if k in shares else (remains & ~truth)
             self._weights[k] = select(truth, shares.get(k, 0.0), self._weights[k])
 
     def nearest(self, is_inside: Any) -> Nearest:
         """Return the best one, and whether the origin is inside of the simplex."""
-        x, y, z = self._weights
-        return Nearest(self._point, self._least, (x, y, z), self._remains, is_inside)
+        found = self._point, self._least, tuple(self._weights), self._remains
+        return Nearest(*found, is_inside)
+
+
+def _never(w: Vector3) -> Any:
+    """Return a truth that is false, of each row."""
+    return w[0] < w[0]
 
 
 def _is_inside(

@@ -20,7 +20,7 @@ from armillary.collision.distance.table import (
     stages_of,
 )
 from armillary.forks import IMPORT_LOCK
-from armillary.kernel.columns import each, number_field
+from armillary.kernel.columns import at, each, number_field
 from armillary.kernel.kernel import Kernel
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
@@ -50,9 +50,11 @@ from armillary.trace import Port, Program
 from armillary.trace.functions import absolute, select
 
 __all__ = [
+    "LINKS_OF",
     "SIZES_OF",
     "Asked",
     "called_pipeline",
+    "numbered_code",
     "pair_kernel",
     "rows_kernel",
     "sphere_around_shape",
@@ -62,7 +64,7 @@ __all__ = [
 Asked: TypeAlias = Literal["all", "value", "free", "gap", "touch", "steps"]
 ValueAsked: TypeAlias = Literal["value", "free", "gap", "touch", "steps"]
 
-Sizes: TypeAlias = Literal["table", "alone", "rows", "called", "given"]
+Sizes: TypeAlias = Literal["table", "alone", "rows", "numbered", "called", "given"]
 
 WITHOUT_DEPTH: Final[Mapping[Asked, ValueAsked]] = {"value": "free", "gap": "touch"}
 """What gives the same where shapes are apart."""
@@ -74,7 +76,10 @@ SIZES: Final = "sizes"
 """The table of the poses and numbers of the two shapes."""
 
 SIZES_OF: Final = "sizes_a", "sizes_b"
-"""The tables of the pose and numbers of each shape, where many pairs are called."""
+"""The tables of the pose and numbers of each shape, where there are many pairs."""
+
+LINKS_OF: Final = "links_a", "links_b"
+"""The tables of poses of links, where rows are pairs that have numbers of these."""
 
 
 @lru_cache(maxsize=1024)
@@ -157,6 +162,23 @@ def rows_kernel(
     if sooner is None:
         return kernel
     return in_two_passes(kernel, partial(rows_kernel, a, b, sooner))
+
+
+@lru_cache(maxsize=256)
+def numbered_code(a: Primitive, b: Primitive, asked: ValueAsked) -> CompiledPipeline:
+    """Return the code of many pairs of shapes like two, whose rows are numbers.
+
+    Each row has the numbers of two records of `LINKS_OF`, the poses of both links, and
+    two of `SIZES_OF`, the shapes; it returns the value, which is that of `rows_kernel`.
+
+    Args:
+        a: The first, in an order that is listed; not a polyhedron.
+        b: The second.
+        asked: As for `pair_kernel`.
+    """
+    return _compiled(
+        form_of(a), form_of(b), asked, False, "numbered", np.dtype(np.float64)
+    )
 
 
 def _sooner(
@@ -300,9 +322,10 @@ def _pipeline(
     """Return the pipeline for two shapes of any sizes, each of one kind.
 
     sizes: Where poses and numbers of the shapes are: `rows` for inputs, of which each
-        row has its own, `table` for a table, `called` for one for each shape, beside
-        columns of poses, which callers give where it is `given`, with two further
-        columns; `alone` for a table of the numbers, where there are no poses.
+        row has its own; `numbered` for tables, those of links, too, of which each row
+        has numbers of records; `table` for a table; `called` for one for each shape,
+        beside columns of poses, which callers give where it is `given`, with two
+        further columns; `alone` for a table of the numbers, where there are no poses.
     """
     # The stages: where B is in A, how far their cores are apart, and the radii around
     # these. What differs are the sources of poses and numbers.
@@ -311,7 +334,7 @@ def _pipeline(
     is_whole = is_full and not is_called
     columns = PairColumns(a, b, pose_rows=4 if is_whole else 3)
     links: tuple[Port, ...] = (columns.X_AB,)
-    if is_full or is_called or sizes == "rows":
+    if is_full or is_called or sizes in {"rows", "numbered"}:
         links = columns.X_A, columns.X_B
     own = () if sizes == "alone" else (columns.pose_a, columns.pose_b)
     by_side = columns.numbers.values()
@@ -326,6 +349,16 @@ def _pipeline(
     around = () if columns.cloud is None else (columns.around,)
     if sizes == "rows":
         inputs = *links, *own, *numbers, *around
+    elif sizes == "numbered":
+        inputs = columns.link_a, columns.link_b, columns.shape_a, columns.shape_b
+        records = [(X,) for X in links] + [
+            (pose, port) if port else (pose,)
+            for pose, port in zip(own, by_side, strict=True)
+        ]
+        names = *LINKS_OF, *SIZES_OF
+        for name, number, ports in zip(names, inputs, records, strict=True):
+            tables.append(Table(name, (*map(number_field, ports),)))
+            stages = (at(tables[-1], number, *stages),)
     elif is_called:
         inputs = *links, *((columns.wanted, columns.exactly) if is_limited else ())
         # Many pairs share a shape, whose record is there once.
