@@ -61,6 +61,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="compile every kernel as for users, not only some",
     )
+    parser.addoption(
+        "--third",
+        type=int,
+        choices=range(3),
+        help="of the cases that `sampled` leaves to thorough tests, try a third only",
+    )
 
 
 def pytest_configure() -> None:
@@ -105,20 +111,30 @@ def pytest_make_collect_report(
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Mark as `thorough` all but the drawn cases of tests marked `sampled(count)`."""
+    """Mark as `thorough` all but the drawn cases of tests marked `sampled(count)`.
+
+    `--third=0`, 1 and 2 together try all of these: each leaves out two thirds of the
+    cases of each test that are not drawn.
+    """
     if worker_of(config) is not None:  # all workers have one order
         items.sort(key=lambda item: item.path)
     cases: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         if item.get_closest_marker("sampled"):
             cases[item.nodeid.partition("[")[0]].append(item)
+    third, left_out = config.getoption("third"), set[pytest.Item]()
     for of_one in cases.values():
         mark = of_one[0].get_closest_marker("sampled")
         assert mark is not None
         # Tests of the same cases draw the same ones, so that they share kernels.
         draw = random.Random(f"{config.getoption('seed')} {len(of_one)}")
-        for item in draw.sample(of_one, max(0, len(of_one) - mark.args[0])):
+        shuffled = draw.sample(of_one, len(of_one))
+        for place, item in enumerate(shuffled[mark.args[0] :], start=mark.args[0]):
             item.add_marker("thorough")
+            if third is not None and place % 3 != third:
+                left_out.add(item)
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_collection_finish() -> None:

@@ -138,6 +138,7 @@ def several_kinds() -> arm.Cell:
     )
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.thorough
 @pytest.mark.parametrize("margin", [0.0, 0.05])
 def test_several_kinds_of_shapes(margin: float):

@@ -85,6 +85,7 @@ def test_tree_has_all_centres_within_their_balls(name):
     assert len(found) == len(centres)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("solid", ["box", "sphere", "capsule", "cone", "polyhedron"])
 @pytest.mark.parametrize("name", ["points", "voxels", "one point"])
 def test_distance_is_that_of_the_nearest_element(name, solid):

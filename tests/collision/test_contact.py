@@ -159,6 +159,7 @@ def searched() -> list[list[Primitive]]:
     return [[pole, tip], [hull], [rod, tip], [aside, pole], [tip]]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("within", [-0.02, 0.0, 0.03, 0.4])
 def test_contacts_end_where_shapes_are_farther_apart(within: float):
     cell = scene(*searched())

@@ -101,6 +101,7 @@ def test_every_branch_reaches_the_target(family: str, pattern: str) -> None:
     assert np.nanmin(between) > 1e-6
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("pattern", ["zzlz", "zxz", "xzz", "zzx", "rpr", "pprrr"])
 def test_no_branch_is_missed(pattern: str) -> None:
     """A search from many starts finds only what the formula finds."""

@@ -186,6 +186,7 @@ def test_another_scan_compiles_nothing_and_counts_at_once(
         assert gaps(dense(plan.q), now).min() > 0.0
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.thorough
 @pytest.mark.parametrize("limb", ["boxes", "hulls"])
 @pytest.mark.parametrize("kind", ["points", "voxels"])
