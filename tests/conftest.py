@@ -62,10 +62,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="compile every kernel as for users, not only some",
     )
     parser.addoption(
-        "--third",
-        type=int,
-        choices=range(3),
-        help="of the cases that `sampled` leaves to thorough tests, try a third only",
+        "--part",
+        metavar="K/N",
+        help="of the cases that `sampled` leaves to thorough tests, try the K-th of N "
+        "parts only: 0/5 to 4/5 together try all",
     )
 
 
@@ -77,7 +77,10 @@ def pytest_configure() -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    return f"cases drawn by: --seed={config.getoption('seed')}"
+    part = config.getoption("part")
+    return f"cases drawn by: --seed={config.getoption('seed')}" + (
+        f" --part={part}" if part else ""
+    )
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -113,8 +116,7 @@ def pytest_collection_modifyitems(
 ) -> None:
     """Mark as `thorough` all but the drawn cases of tests marked `sampled(count)`.
 
-    `--third=0`, 1 and 2 together try all of these: each leaves out two thirds of the
-    cases of each test that are not drawn.
+    `--part` leaves out most of these.
     """
     if worker_of(config) is not None:  # all workers have one order
         items.sort(key=lambda item: item.path)
@@ -122,7 +124,8 @@ def pytest_collection_modifyitems(
     for item in items:
         if item.get_closest_marker("sampled"):
             cases[item.nodeid.partition("[")[0]].append(item)
-    third, left_out = config.getoption("third"), set[pytest.Item]()
+    part, parts = map(int, (config.getoption("part") or "0/1").split("/"))
+    left_out = set[pytest.Item]()
     for of_one in cases.values():
         mark = of_one[0].get_closest_marker("sampled")
         assert mark is not None
@@ -131,7 +134,7 @@ def pytest_collection_modifyitems(
         shuffled = draw.sample(of_one, len(of_one))
         for place, item in enumerate(shuffled[mark.args[0] :], start=mark.args[0]):
             item.add_marker("thorough")
-            if third is not None and place % 3 != third:
+            if place % parts != part:
                 left_out.add(item)
     config.hook.pytest_deselected(items=list(left_out))
     items[:] = [item for item in items if item not in left_out]

@@ -68,12 +68,12 @@ class Case:
         self.marks.add(name)
 
 
-def test_thirds_together_try_all_cases(request: pytest.FixtureRequest):
+def test_parts_together_try_all_cases(request: pytest.FixtureRequest):
     conftest: Any = request.config.pluginmanager.get_plugin(str(TESTS / "conftest.py"))
     ignored = SimpleNamespace(pytest_deselected=lambda items: None)
 
-    def cases(third: int | None) -> list[Case]:
-        options = {"seed": 0, "third": third}
+    def cases(part: str | None) -> list[Case]:
+        options = {"seed": 0, "part": part}
         items = [Case(number) for number in range(20)]
         conftest.pytest_collection_modifyitems(
             SimpleNamespace(getoption=options.get, hook=ignored), items
@@ -81,8 +81,8 @@ def test_thirds_together_try_all_cases(request: pytest.FixtureRequest):
         return items
 
     quick = {case.nodeid for case in cases(None) if not case.marks}
-    thirds = [{case.nodeid for case in cases(third)} for third in range(3)]
+    parts = [{case.nodeid for case in cases(f"{k}/5")} for k in range(5)]
     assert len(quick) == 5
-    assert [len(third) for third in thirds] == [10, 10, 10]
-    assert set.intersection(*thirds) == quick
-    assert set.union(*thirds) == {case.nodeid for case in cases(None)}
+    assert [len(part) for part in parts] == [8] * 5
+    assert set.intersection(*parts) == quick
+    assert set.union(*parts) == {case.nodeid for case in cases(None)}
