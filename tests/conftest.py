@@ -129,10 +129,13 @@ def pytest_collection_modifyitems(
     for of_one in cases.values():
         mark = of_one[0].get_closest_marker("sampled")
         assert mark is not None
-        # Tests of the same cases draw the same ones, so that they share kernels.
+        (count,) = mark.args
+        # Tests of the same cases draw the same ones, so that they share kernels. Folders
+        # begin with different parts: second cases of two would all be in one.
         draw = random.Random(f"{config.getoption('seed')} {len(of_one)}")
         shuffled = draw.sample(of_one, len(of_one))
-        for place, item in enumerate(shuffled[mark.args[0] :], start=mark.args[0]):
+        first = random.Random(of_one[0].path.parent.name).randrange(parts)
+        for place, item in enumerate(shuffled[count:], start=first + count):
             item.add_marker("thorough")
             if place % parts != part:
                 left_out.add(item)

@@ -217,6 +217,7 @@ def expected_distances(cell: arm.Cell, Q: Array, radius: float = 0.01) -> Array:
     return np.stack(found, axis=1)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", ["spheres", "capsules", "boxes"])
 def test_checks_and_distances_agree_with_brute_force(kind):
     cell, check = checked(kind)

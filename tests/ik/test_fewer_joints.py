@@ -237,6 +237,7 @@ def test_denavit_hartenbergs_joints_and_gains_count_by_their_motion() -> None:
     assert np.abs(found.q - q[:, None]).max(axis=-1).min(axis=1).max() < 1e-9
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("kinds", "axes", "points", "why"),
     [

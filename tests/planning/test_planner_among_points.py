@@ -144,6 +144,7 @@ def with_points(cell: arm.Cell, points: Array) -> arm.Cell:
     return made.replace(rules=made.rules.include("ur5/link*", "scene/seen"))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("where", ["obstacle", "cell"])
 def test_ways_touch_no_point(where: str) -> None:
     points = scan()

@@ -79,6 +79,7 @@ def test_a_wall_separates_two_joints():
     assert separated > 2
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("size", [1e-3, 1e2])
 def test_arms_of_any_size_are_separated(monkeypatch, size: float):
     usual, fixed = beside_a_wall(), ["robot/link2", SELDOM]
