@@ -130,8 +130,8 @@ def pytest_collection_modifyitems(
         mark = of_one[0].get_closest_marker("sampled")
         assert mark is not None
         (count,) = mark.args
-        # Tests of the same cases draw the same ones, so that they share kernels. Folders
-        # begin with different parts: second cases of two would all be in one.
+        # Tests of the same cases draw the same ones, so that they share kernels.
+        # Folders begin with different parts: else all second cases would be in one.
         draw = random.Random(f"{config.getoption('seed')} {len(of_one)}")
         shuffled = draw.sample(of_one, len(of_one))
         first = random.Random(of_one[0].path.parent.name).randrange(parts)
