@@ -61,6 +61,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="compile every kernel as for users, not only some",
     )
+    parser.addoption(
+        "--part",
+        metavar="K/N",
+        help="of the cases that `sampled` leaves to thorough tests, try the K-th of N "
+        "parts only: 0/5 to 4/5 together try all",
+    )
 
 
 def pytest_configure() -> None:
@@ -71,7 +77,10 @@ def pytest_configure() -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    return f"cases drawn by: --seed={config.getoption('seed')}"
+    part = config.getoption("part")
+    return f"cases drawn by: --seed={config.getoption('seed')}" + (
+        f" --part={part}" if part else ""
+    )
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -105,20 +114,33 @@ def pytest_make_collect_report(
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Mark as `thorough` all but the drawn cases of tests marked `sampled(count)`."""
+    """Mark as `thorough` all but the drawn cases of tests marked `sampled(count)`.
+
+    `--part` leaves out most of these.
+    """
     if worker_of(config) is not None:  # all workers have one order
         items.sort(key=lambda item: item.path)
     cases: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         if item.get_closest_marker("sampled"):
             cases[item.nodeid.partition("[")[0]].append(item)
+    part, parts = map(int, (config.getoption("part") or "0/1").split("/"))
+    left_out = set[pytest.Item]()
     for of_one in cases.values():
         mark = of_one[0].get_closest_marker("sampled")
         assert mark is not None
+        (count,) = mark.args
         # Tests of the same cases draw the same ones, so that they share kernels.
+        # Folders begin with different parts: else all second cases would be in one.
         draw = random.Random(f"{config.getoption('seed')} {len(of_one)}")
-        for item in draw.sample(of_one, max(0, len(of_one) - mark.args[0])):
+        shuffled = draw.sample(of_one, len(of_one))
+        first = random.Random(of_one[0].path.parent.name).randrange(parts)
+        for place, item in enumerate(shuffled[count:], start=first + count):
             item.add_marker("thorough")
+            if place % parts != part:
+                left_out.add(item)
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_collection_finish() -> None:

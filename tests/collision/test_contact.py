@@ -60,6 +60,7 @@ def test_random_cells(drawn: Any, seed: int):
     check_slopes(check, Q)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["five_bar", "ur5e_on_oval", "two_arms_positioner"])
 def test_examples(name: str):
     cell = arm.example(name)
@@ -159,6 +160,7 @@ def searched() -> list[list[Primitive]]:
     return [[pole, tip], [hull], [rod, tip], [aside, pole], [tip]]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("within", [-0.02, 0.0, 0.03, 0.4])
 def test_contacts_end_where_shapes_are_farther_apart(within: float):
     cell = scene(*searched())

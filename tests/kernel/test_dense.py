@@ -62,6 +62,7 @@ def answers(
     return [listed, evaluate(pipeline, {}, *given)]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("lanes", [1, 4])
 def test_squares_are_added_as_by_numpy(n: int, lanes: int) -> None:
@@ -86,6 +87,7 @@ def test_squares_are_added_as_by_numpy(n: int, lanes: int) -> None:
             np.testing.assert_allclose(slope[k], g[k] - A.T @ (w[k] * v[k]), atol=1e-12)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("kind", ["float64", "float32"])
 @pytest.mark.parametrize("lanes", [1, 4])
 @pytest.mark.parametrize("n", SIZES)

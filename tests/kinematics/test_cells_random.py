@@ -359,7 +359,7 @@ class Carried:
         return rules.within if is_one else rules.between
 
 
-@laws(100)
+@laws(50)
 @given(cells_and_states())
 def test_pairs_are_those_of_the_rules_read_link_by_link(
     made: tuple[Cell, State],

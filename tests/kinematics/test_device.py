@@ -66,6 +66,7 @@ def test_only_its_own_joints_change(random_cell: Any, seed: int) -> None:
     np.testing.assert_array_equal(rows, [moved.q, state.q])
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_its_poses_are_those_of_the_state(random_cell: Any, seed: int) -> None:
     cell = random_cell(seed)
@@ -83,6 +84,7 @@ def test_its_poses_are_those_of_the_state(random_cell: Any, seed: int) -> None:
             np.testing.assert_allclose(single, poses[1], atol=1e-12)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_columns_are_the_twists_of_single_joints(random_cell: Any, seed: int) -> None:
     cell = random_cell(seed)
@@ -105,6 +107,7 @@ def test_columns_are_the_twists_of_single_joints(random_cell: Any, seed: int) ->
         np.testing.assert_allclose(pair[0], J, atol=1e-12)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_other_positions_compile_nothing(random_cell: Any, seed: int) -> None:
     cell = random_cell(seed)
@@ -129,6 +132,7 @@ def test_where_nothing_else_decides_it_is_the_kernel_of_the_cell(
     assert found is cell.fk("track1", joints=device.joint_names)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_ik_answers_for_the_state(random_cell: Any, seed: int) -> None:
     cell = random_cell(seed)

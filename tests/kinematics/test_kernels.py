@@ -42,6 +42,7 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_poses_are_those_of_the_state(random_cell: Any, seed: int) -> None:
     cell = random_cell(seed)
@@ -57,6 +58,7 @@ def test_poses_are_those_of_the_state(random_cell: Any, seed: int) -> None:
                     np.testing.assert_allclose(poses[index][k], expected, atol=1e-11)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_joints_that_are_not_named_stay_as_in_the_state(
     random_cell: Any, seed: int

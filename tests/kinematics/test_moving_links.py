@@ -33,7 +33,7 @@ def check_all_links(cell: arm.Cell, state: arm.State, Q: Any) -> None:
 
 @pytest.mark.thorough
 @given(cells_and_states(), st.integers(0, 2**32))
-@laws(15)
+@laws(8)
 def test_random_cells_with_attachments_and_moved_bases(drawn: Any, seed: int):
     cell, state = drawn
     rng = np.random.default_rng(seed)

@@ -80,9 +80,10 @@ def test_spheres_contain_primitives_and_state_their_excess(
 
 @pytest.mark.thorough
 def test_more_spheres_fit_better(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(bounding_volumes, "ROUND", 1e-3)
     ball, excess = bounding_spheres(Sphere(radius=0.1), count=1)
-    assert excess <= 2e-4
-    assert ball[0].radius == pytest.approx(0.1, rel=1e-3)
+    assert excess <= 4e-4
+    assert ball[0].radius == pytest.approx(0.1, rel=2e-3)
     monkeypatch.setattr(bounding_volumes, "ROUND", COARSE)
     arm = Capsule(radius=0.05, length=0.4)
     found = [bounding_spheres(arm, count=n).excess for n in (1, 5)]

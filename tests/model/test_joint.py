@@ -585,9 +585,10 @@ def test_transform_records_on_traced_scalars():
 
 
 @pytest.mark.thorough
-def test_joints_inside_joints_obey_every_law():
-    check_joint(NESTED)
-    check_joint(NESTED.inner)
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("joint", [NESTED, NESTED.inner], ids=["stopped", "both"])
+def test_joints_inside_joints_obey_every_law(joint: Joint):
+    check_joint(joint)
 
 
 def test_a_cell_moves_by_joints_inside_joints():

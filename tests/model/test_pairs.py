@@ -293,6 +293,7 @@ class FrameNode:
         self.owner, self.on = owner, on
 
 
+@pytest.mark.sampled(30)
 @pytest.mark.parametrize("seed", range(150))
 def test_pairs_are_what_the_rules_say(seed: int, monkeypatch: pytest.MonkeyPatch):
     chance = random.Random(seed)

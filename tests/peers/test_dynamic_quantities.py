@@ -14,7 +14,8 @@ from peer_robots import (
     symmetric,
 )
 
-pytestmark = pytest.mark.peers
+# One draw for all tests: those of a robot share kernels.
+pytestmark = [pytest.mark.peers, pytest.mark.sampled(2)]
 
 ROBOTS = (
     "panda_description/urdf/panda.urdf",

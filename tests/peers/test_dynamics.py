@@ -19,7 +19,8 @@ from peer_robots import (
     without_joint_dynamics,
 )
 
-pytestmark = pytest.mark.peers
+# One draw for all tests: those of a robot share kernels.
+pytestmark = [pytest.mark.peers, pytest.mark.sampled(2)]
 
 ROBOTS = (
     "panda_description/urdf/panda.urdf",

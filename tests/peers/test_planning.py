@@ -25,7 +25,7 @@ COUNT = 3
 
 
 @pytest.mark.filterwarnings("ignore:Collision shapes of")
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("robot", "scene"),
     # Each robot and each scene once; all twelve sets are in benchmarks/planning.py.

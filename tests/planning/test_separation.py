@@ -79,6 +79,7 @@ def test_a_wall_separates_two_joints():
     assert separated > 2
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("size", [1e-3, 1e2])
 def test_arms_of_any_size_are_separated(monkeypatch, size: float):
     usual, fixed = beside_a_wall(), ["robot/link2", SELDOM]
@@ -108,6 +109,7 @@ def test_a_wall_separates_three_joints():
     assert {arm.PlanReason.SEPARATED, arm.PlanReason.FOUND} <= set(reasons)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("fixed", [["robot/link2", SELDOM], [SELDOM]])
 @pytest.mark.parametrize("made", [among, beside_a_wall])
 def test_what_a_way_joins_is_not_separated(made, fixed: list[str]):

@@ -61,7 +61,7 @@ def test_clearance_of_one_step(timeline: arm.Timeline):
     for name in ("PTP", "Linear", f"{ROBOT}[4]"):
         span = timeline.span(name)
         found = timeline.clearance(during=span)
-        times = np.linspace(span.start, span.end, 501)
+        times = np.linspace(span.start, span.end, 201)
         states = {float(recording.check(t).clearance(recording.at(t).q)) for t in times}
         assert found.distance <= min(states) + 1e-9
         assert found.distance >= min(states) - 1e-4

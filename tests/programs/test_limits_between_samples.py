@@ -116,6 +116,7 @@ def line_of(cell: arm.Cell, seed: int) -> tuple[Timeline, Array]:
             return timeline, np.stack([first, last])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(6))
 def test_lines_of_redundant_arms_keep_limits_and_their_line(
     redundant: arm.Cell, seed: int

@@ -114,7 +114,7 @@ def touching() -> arm.Program:
 
 
 def test_runs_beside_runs_that_fail_are_as_alone(looped: arm.Cell):
-    states = layouts(looped, 40)
+    states = layouts(looped, 16)
     alone = [fresh(looped).run(touching(), state, **LOOPED) for state in states]
     together = fresh(looped).runs(touching(), states, **LOOPED)
     assert [numbers(each) for each in together] == [numbers(each) for each in alone]

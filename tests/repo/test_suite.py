@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -49,3 +51,38 @@ def test_quick_tests_look_at_every_folder(request: pytest.FixtureRequest):
         and not item.get_closest_marker("thorough")
     }
     assert rooms - quick <= {Path("peers")}
+
+
+class Case:
+    """A case of a test of which five are drawn."""
+
+    path = Path("test_x.py")
+
+    def __init__(self, number: int) -> None:
+        self.nodeid, self.marks = f"test_x.py::test[{number}]", set[str]()
+
+    def get_closest_marker(self, name: str) -> Any:
+        return SimpleNamespace(args=(5,)) if name == "sampled" else None
+
+    def add_marker(self, name: str) -> None:
+        self.marks.add(name)
+
+
+def test_parts_together_try_all_cases(request: pytest.FixtureRequest):
+    conftest: Any = request.config.pluginmanager.get_plugin(str(TESTS / "conftest.py"))
+    ignored = SimpleNamespace(pytest_deselected=lambda items: None)
+
+    def cases(part: str | None) -> list[Case]:
+        options = {"seed": 0, "part": part}
+        items = [Case(number) for number in range(20)]
+        conftest.pytest_collection_modifyitems(
+            SimpleNamespace(getoption=options.get, hook=ignored), items
+        )
+        return items
+
+    quick = {case.nodeid for case in cases(None) if not case.marks}
+    parts = [{case.nodeid for case in cases(f"{k}/5")} for k in range(5)]
+    assert len(quick) == 5
+    assert [len(part) for part in parts] == [8] * 5
+    assert set.intersection(*parts) == quick
+    assert set.union(*parts) == {case.nodeid for case in cases(None)}
