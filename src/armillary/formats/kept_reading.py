@@ -6,7 +6,6 @@ time than to read the file, and nothing that reads the format is imported.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import itertools
 import pickle
@@ -16,6 +15,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
+from armillary.digests import hasher
 from armillary.disk_cache import READINGS, folder, load, source_digest, store
 from armillary.forks import IMPORT_LOCK
 from armillary.formats.diagnostic import Report
@@ -104,7 +104,7 @@ def _key(
     versions = *sys.version_info[:2], np.__version__, msgspec.__version__
     settings = options.strict_order, report.settings
     parts: tuple[Any, ...] = ("reading", packages, versions, settings, path, len(data))
-    digest = hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass"))
+    digest = hasher(repr(parts).encode("utf-8", "surrogatepass"))
     digest.update(source)
     digest.update(data)
     return digest.hexdigest()
