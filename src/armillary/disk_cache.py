@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import itertools
 import math
 import os
@@ -34,6 +33,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from armillary.digests import hasher
 from armillary.forks import IMPORT_LOCK
 from armillary.replaced_file import replacing
 from armillary.user_folder import user_folder
@@ -77,7 +77,7 @@ SIZE_LIMIT = 512 * 2**20
 SIZE_AFTER_PRUNING = SIZE_LIMIT * 7 // 8
 SIZE_PER_PRUNING = SIZE_LIMIT // 64
 
-HEADER_SIZE = len(MAGIC) + hashlib.sha256().digest_size
+HEADER_SIZE = len(MAGIC) + hasher().digest_size
 STORES_PER_PRUNING = 32
 UNFINISHED = ".new-"
 LONGEST_WRITING = 3600.0  # [s]
@@ -119,7 +119,7 @@ def cached_arrays(
         make: Makes them; what it raises is raised.
         made_by: The modules that do, see `source_digest`.
     """
-    digest = hashlib.sha256()
+    digest = hasher()
     for part in (what, *made_by, np.__version__, sys.byteorder):
         digest.update(f"{part}\n".encode())
     source = source_digest(made_by)
@@ -254,7 +254,7 @@ def _listing(name: str) -> tuple[str, int]:
 
 @lru_cache(maxsize=64)
 def _digest_of(name: str) -> bytes | None:
-    digest = hashlib.sha256()
+    digest = hasher()
     try:
         spec = find_spec(name)
         loader: Any = spec and spec.loader
@@ -350,7 +350,7 @@ def _entry(place: Path, key: str, ending: str) -> Path:
 
 
 def _header(key: str, content: bytes) -> bytes:
-    digest = hashlib.sha256(key.encode())
+    digest = hasher(key.encode())
     digest.update(content)
     return MAGIC + digest.digest()
 

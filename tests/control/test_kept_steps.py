@@ -142,6 +142,7 @@ def modules_in(make: Any) -> set[str]:
 
 # What computes no numbers: caches, locks and messages.
 BESIDE = {
+    "armillary.digests",
     "armillary.disk_cache",
     "armillary.errors",
     "armillary.forks",

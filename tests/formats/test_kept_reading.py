@@ -452,8 +452,8 @@ for name, module in sorted(sys.modules.items()):
         print(name)
 """
 DECIDE_NO_CELL = {
-    *("disk_cache", "forks", "late_names", "paused_collector", "replaced_file"),
-    "user_folder",
+    *("digests", "disk_cache", "forks", "late_names", "paused_collector"),
+    *("replaced_file", "user_folder"),
 }
 """What readers import, and no cell depends on."""
 

@@ -11,6 +11,7 @@ import armillary as arm
 from armillary.disk_cache import FORMULAS
 from armillary.ik import held_joints
 from armillary.ik.closed_forms import decoupled, planar, point, recognise
+from armillary.ik.closed_forms.family import NotApplicable
 from armillary.ik.closed_forms.program import best_program
 from armillary.ik.held_joints import HeldForm
 from armillary.ik.recognised_form import RecognisedForm, arm_problem
@@ -46,6 +47,24 @@ def test_a_kept_program_is_what_would_be_traced(place: Path):
     assert len(list(place.glob(f"*{FORMULAS}"))) == 1
     assert first == again == traced
     assert first.fingerprint == again.fingerprint == traced.fingerprint
+
+
+def why_not(cell: arm.Cell) -> str:
+    with pytest.raises(NotApplicable) as caught:
+        arm_problem(cell.ik("tool0")._problem)
+    return str(caught.value)
+
+
+def test_that_there_is_no_closed_form_is_kept(monkeypatch: pytest.MonkeyPatch):
+    first = why_not(arm.example("ur10_on_rail"))
+    assert first
+    with monkeypatch.context() as other:
+        other.setattr(recognise, "recognise", None)
+        assert why_not(arm.example("ur10_on_rail")) == first
+        with pytest.raises(TypeError):  # of another frame nothing is known
+            arm_problem(arm.example("ur10_on_rail").ik("carriage")._problem)
+    # An arm with a closed form is recognised each time.
+    assert form_of(arm.example("scara")).family == form_of(arm.example("scara")).family
 
 
 def nearest_of(cell: arm.Cell) -> Program:

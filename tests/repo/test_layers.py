@@ -26,6 +26,7 @@ LAYERS = (
         "confined_process",
         "limits",
         "csv_text",
+        "digests",
     ),
     ("late_names",),
     ("trace", "plugins", "disk_cache", "file_start", "zip_archive"),

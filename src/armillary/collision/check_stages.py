@@ -33,7 +33,6 @@ from armillary.trace import Port
 from armillary.trace.functions import absolute, maximum, select, sqrt
 
 __all__ = [
-    "CENTRES",
     "UNDECIDED",
     "Question",
     "check_pipeline",
@@ -50,8 +49,6 @@ Question: TypeAlias = Literal["touching", "clearance"]
 is NaN. Or the least distance [m], NaN where a pose is."""
 
 UNDECIDED: Final = 0.5
-
-CENTRES: Final = CheckColumns.centres.name
 
 
 def check_pipeline(moving: MovingLinks, room: Room, asked: Question) -> Pipeline:

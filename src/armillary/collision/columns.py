@@ -17,6 +17,7 @@ from armillary.kinematics.moving_links import MovingLinks
 from armillary.trace import Port
 
 __all__ = [
+    "CENTRES",
     "CONTACT",
     "DETAILS",
     "SPHERES_A",
@@ -494,6 +495,9 @@ class CheckColumns(BoxColumns):
     def shape_spheres(self) -> dict[str, Port]:
         """Return the spheres around two shapes."""
         return {"a": self.shape_a, "b": self.shape_b, "reach": self.shape_reach}
+
+
+CENTRES: Final = CheckColumns.centres.name
 
 
 def records_of(names: tuple[str, str]) -> tuple[Field, ...]:

@@ -13,9 +13,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.check_stages import CENTRES
-from armillary.control.approach_stages import CONTACTS_OF, DISTANCE, ApproachTables
-from armillary.control.columns import StepColumns
+from armillary.collision.columns import CENTRES
+from armillary.control.columns import CONTACTS_OF, DISTANCE, StepColumns
 from armillary.control.obstacles import CAPSULE_WIDTH, BoundingCapsule, capsule_around
 from armillary.errors import ModelError
 from armillary.forks import IMPORT_LOCK
@@ -26,6 +25,7 @@ from armillary.trace import Port
 
 if TYPE_CHECKING:
     from armillary.collision.check import CollisionCheck  # few controllers need it
+    from armillary.control.approach_stages import ApproachTables
 
 __all__ = ["ApproachPairs"]
 
@@ -98,6 +98,9 @@ class ApproachPairs(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     def tables(self, columns: StepColumns) -> ApproachTables:
         """Return the tables that `records` fills."""
+        with IMPORT_LOCK:  # a step that is kept needs no stages
+            from armillary.control.approach_stages import ApproachTables
+
         return ApproachTables(columns, self.check is not None, self.slots > 0)
 
     # what it is given

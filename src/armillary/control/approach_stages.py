@@ -19,6 +19,9 @@ import msgspec
 
 from armillary.collision.nearest_stages import speeds_along
 from armillary.control.columns import (
+    CONTACTS_OF,
+    DISTANCE,
+    NO_PAIRS,
     ApproachLimit,
     InequalityRow,
     PairsSoFar,
@@ -47,9 +50,6 @@ from armillary.spatial.vector import (
 from armillary.trace.functions import absolute, maximum, minimum, select
 
 __all__ = [
-    "CONTACTS_OF",
-    "DISTANCE",
-    "NO_PAIRS",
     "ApproachTables",
     "approach_stages",
     "least_rise",
@@ -69,15 +69,6 @@ UNABLE: Final = 1e-5
 
 FASTEST: Final = 1e6
 """What counts as the speed of joints that have no limit [m/s or rad/s]."""
-
-NO_PAIRS: Final = 1e30
-"""The least distance where no pair is tested [m]."""
-
-DISTANCE: Final = "distance"
-"""The field with the code of the distance of a pair of links."""
-
-CONTACTS_OF: Final = "contacts_of"
-"""The field with the contacts of a capsule."""
 
 
 class ApproachTables(msgspec.Struct, frozen=True, eq=False, dict=True):

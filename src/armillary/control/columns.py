@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from armillary.collision.check_stages import CENTRES
+from armillary.collision.columns import CENTRES
 from armillary.ik.scaled_rates import RATE, RateColumns, RateRow
 from armillary.kernel.columns import Column, Numbered
 from armillary.kernel.packed import Part
@@ -26,6 +26,9 @@ from armillary.kinematics.moving_twists import TWISTS, MovingTwists
 from armillary.spatial.vector import Matrix, Number, Vector
 
 __all__ = [
+    "CONTACTS_OF",
+    "DISTANCE",
+    "NO_PAIRS",
     "POSE",
     "SETTINGS",
     "STUCK",
@@ -35,6 +38,7 @@ __all__ = [
     "ApproachLimit",
     "InequalityRow",
     "PairsSoFar",
+    "PositionLimits",
     "StepColumns",
     "WorldCapsule",
 ]
@@ -50,6 +54,15 @@ STUCK: Final = 4
 
 TINY: Final = 1e-300
 """The least divisor: it keeps quotients finite."""
+
+NO_PAIRS: Final = 1e30
+"""The least distance where no pair is tested [m]."""
+
+DISTANCE: Final = "distance"
+"""The field with the code of the distance of a pair of links."""
+
+CONTACTS_OF: Final = "contacts_of"
+"""The field with the contacts of a capsule."""
 
 ROWS: Final = "approach_rows"
 NEARS: Final = "approach_nears"
@@ -360,3 +373,11 @@ class ActiveConstraints(NamedTuple):
     normals: Matrix
     multipliers: Vector
     slots: Vector
+
+
+class PositionLimits(NamedTuple):
+    """Limits of positions, and greatest changes of rates."""
+
+    lower: Vector
+    upper: Vector
+    acceleration: Vector

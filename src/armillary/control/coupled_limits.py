@@ -29,8 +29,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from armillary.control.columns import InequalityRow, StepColumns
-from armillary.control.stop_stages import PositionLimits
+from armillary.control.columns import InequalityRow, PositionLimits, StepColumns
 from armillary.ik.scaled_rates import RateLimits
 from armillary.kernel.columns import each
 from armillary.kernel.stages import Stage

@@ -24,8 +24,14 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from armillary.control.active_set import BOUND
-from armillary.control.approach_stages import NO_PAIRS, least_rise
-from armillary.control.columns import STUCK, TINY, InequalityRow, StepColumns
+from armillary.control.approach_stages import least_rise
+from armillary.control.columns import (
+    NO_PAIRS,
+    STUCK,
+    TINY,
+    InequalityRow,
+    StepColumns,
+)
 from armillary.control.least_squares import add_diagonal, add_squares, cleared
 from armillary.ik.active_rows import FREE
 from armillary.ik.scaled_rates import RateLimits, when_near

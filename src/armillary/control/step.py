@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from armillary.control.active_set import BOUND, COUPLED, TORQUE
 from armillary.control.approach import ApproachPairs
-from armillary.control.approach_stages import NO_PAIRS
-from armillary.control.columns import STUCK
+from armillary.control.columns import NO_PAIRS, STUCK
 from armillary.control.rate_bounds import SOURCES
 from armillary.ik.reason import RateReason
 from armillary.model.workcell import Workcell

@@ -17,13 +17,16 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from armillary.control.active_set import BOUND
-from armillary.control.approach_stages import (
+from armillary.control.approach_stages import ApproachTables
+from armillary.control.columns import (
     CONTACTS_OF,
     DISTANCE,
     NO_PAIRS,
-    ApproachTables,
+    InequalityRow,
+    PositionLimits,
+    StepColumns,
+    WorldCapsule,
 )
-from armillary.control.columns import InequalityRow, StepColumns, WorldCapsule
 from armillary.control.obstacle_distance import gap_to_obstacle, placed_capsule
 from armillary.ik.scaled_rates import RateLimits, when_near
 from armillary.kernel.columns import call, each, repeat, when
@@ -81,14 +84,6 @@ class Safety(NamedTuple):
     scale: Number
     is_stoppable: Number
     has_near: Number
-
-
-class PositionLimits(NamedTuple):
-    """Limits of positions, and greatest changes of rates."""
-
-    lower: Vector
-    upper: Vector
-    acceleration: Vector
 
 
 def safe_stages(

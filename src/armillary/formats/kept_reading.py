@@ -7,7 +7,6 @@ keeps its last readings in memory, later ones find those of the disk.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import itertools
 import os
@@ -18,6 +17,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import numpy as np
 
+from armillary.digests import hasher
 from armillary.disk_cache import READINGS, folder, load, source_digest, store
 from armillary.forks import IMPORT_LOCK
 from armillary.formats.diagnostic import Report
@@ -187,7 +187,7 @@ def _key(chosen: Format, asked: _Wanted) -> str | None:
         *("reading", packages, versions),
         *(*decides, len(asked.data)),
     )
-    digest = hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass"))
+    digest = hasher(repr(parts).encode("utf-8", "surrogatepass"))
     digest.update(source)
     digest.update(asked.data)
     return digest.hexdigest()

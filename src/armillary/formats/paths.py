@@ -31,14 +31,13 @@ __all__ = ["Files", "FollowedReference", "Known", "Roots", "check_plain", "refus
 
 MOST_SHOWN: Final = 4
 
-_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
-_DRIVE: Final = re.compile(r"[A-Za-z]:")
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+# Not compiled here: a cell without references needs none.
+_SCHEME: Final = r"([A-Za-z][A-Za-z0-9+.-]+):"
+_DRIVE: Final = r"[A-Za-z]:"
+_CONTROL: Final = r"[\x00-\x1f\x7f]"
 _SCHEMES: Final = ("package", "model", "file")
 _NETWORK: Final = ("http", "https", "ftp")
-_FUEL: Final = re.compile(
-    r"(?i:https?)://(?:fuel|app)\.(?:gazebosim|ignitionrobotics)\.org/"
-)
+_FUEL: Final = r"(?i:https?)://(?:fuel|app)\.(?:gazebosim|ignitionrobotics)\.org/"
 _NO_NAMES: Final = ("", ".", "..")
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_.-]+")
 
@@ -296,7 +295,7 @@ class Roots:
             FormatError: It is not followed.
         """
         check_plain(reference)
-        scheme = _SCHEME.match(reference)
+        scheme = re.match(_SCHEME, reference)
         name = "" if scheme is None else scheme[1].lower()
         tail = "" if scheme is None else reference[scheme.end() :]
         allowed = self._allowed(home)
@@ -398,7 +397,7 @@ def _first_allowed(
 
 def _how_to_fetch(uri: str) -> str:
     """Return how to bring a file here that is on the network."""
-    if not _FUEL.match(uri):
+    if not re.match(_FUEL, uri):
         return "Download the file, and refer to it by its path."
     with IMPORT_LOCK:
         import shlex
@@ -500,14 +499,14 @@ def check_plain(reference: str) -> None:
             "contains an unexpanded substitution",
             "Run xacro over the file.",
         ),
-        (_CONTROL.search(reference), syntax, "contains control characters", path),
+        (re.search(_CONTROL, reference), syntax, "contains control characters", path),
         (
             reference.startswith(("//", "\\\\")),
             "reference-network",
             "is on another machine",
             "Copy the file here.",
         ),
-        (_DRIVE.match(reference), syntax, "is a path of a Windows drive", path),
+        (re.match(_DRIVE, reference), syntax, "is a path of a Windows drive", path),
         ("\\" in reference, syntax, "contains a backslash", "Write / between folders."),
     ]
     for is_wrong, code, message, hint in checks:

@@ -37,7 +37,7 @@ Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
 Limits = tuple[Array, Array]
 T = TypeVar("T")
-Programs = TypeVar("Programs", bound="Program | tuple[Program, ...]")
+Programs = TypeVar("Programs", bound="Program | tuple[Program | str, ...]")
 
 MAKERS = (
     *MOTION,

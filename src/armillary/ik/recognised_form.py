@@ -21,6 +21,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from armillary.forks import IMPORT_LOCK
 from armillary.ik.avoidance import marked, nearest_free
 from armillary.ik.closed_forms.branch import MOST_SLACK, SLACK, ArmProblem
 from armillary.ik.closed_forms.family import NotApplicable, require
@@ -33,7 +34,6 @@ from armillary.ik.closed_forms.program import (
     arm_angle_program,
     best_program,
 )
-from armillary.ik.closed_forms.recognise import recognise
 from armillary.ik.closed_forms.screw_axes import inner_goal
 from armillary.ik.manipulability import REGULAR, manipulability
 from armillary.ik.method import Candidates, IKMethod, residual_of, squares_of
@@ -528,8 +528,24 @@ def arm_problem(problem: IKProblem) -> ArmProblem:
 def _arm_of(problem: IKProblem) -> ArmProblem | str | None:
     """Return the arm of a problem, or why there is no closed form.
 
-    It is None where the numbers of a state lie within the arm.
+    It is None where the numbers of a state lie within the arm. That there is none is
+    kept on disk: with the import of all families, finding it out takes as long as all
+    else of a first answer.
     """
+    found: list[ArmProblem | str | None] = []
+
+    def why_not() -> tuple[str, ...]:
+        found.append(_recognised_arm(problem))
+        return tuple(each for each in found if isinstance(each, str))
+
+    reasons = problem.kept_program("why no closed form", why_not)
+    if reasons:
+        return reasons[0]
+    return found[0] if found else _recognised_arm(problem)
+
+
+def _recognised_arm(problem: IKProblem) -> ArmProblem | str | None:
+    """Return the same, without what is kept."""
     try:
         require(len(problem.goals) == 1, "several frames are placed at once")
         selection, goal = problem.selection, problem.goals[0]
@@ -551,6 +567,9 @@ def _arm_within(problem: IKProblem) -> ArmProblem:
 def _arm(
     problem: IKProblem, goal: Goal, selection: Inputs, outer: Goal | None = None
 ) -> ArmProblem:
+    with IMPORT_LOCK:  # all families
+        from armillary.ik.closed_forms.recognise import recognise
+
     lower, upper = problem.limits
     limits = lower.tolist(), upper.tolist()
     closed = recognise(problem.tree, goal, selection)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from armillary import disk_cache
+from armillary.digests import hasher
 from armillary.disk_cache import source_digest
 from armillary.errors import KernelError
 from armillary.forks import IMPORT_LOCK
@@ -232,7 +232,7 @@ def with_small_buffers(program: Program | Pipeline, real: Type) -> Type:
 def key_of(*parts: str) -> str:
     """Return the key of code that depends on `parts`, and on how code is made."""
     whole = "|".join((*parts, emitter_fingerprint()))
-    return hashlib.sha256(whole.encode()).hexdigest()
+    return hasher(whole.encode()).hexdigest()
 
 
 @lru_cache(maxsize=1)
@@ -242,4 +242,4 @@ def emitter_fingerprint() -> str:
     source = source_digest(("armillary.kernel", "armillary.kernel.intrinsics"))
     if source is None:
         raise KernelError("The files of the package armillary.kernel cannot be read.")
-    return hashlib.sha256(source).hexdigest()
+    return hasher(source).hexdigest()

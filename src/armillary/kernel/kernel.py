@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-import hashlib
 import inspect
 import keyword
 import math
@@ -18,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
+from armillary.digests import hasher
 from armillary.errors import KernelError, ShapeError
 from armillary.forks import IMPORT_LOCK, PROGRAM_LOCKS
 from armillary.kernel import binding, threads
@@ -121,7 +121,7 @@ class Kernel:
     def fingerprint(self) -> str:
         """Return a digest of all that decides its results: programs, tables, type."""
         native = self._native
-        digest = hashlib.sha256(f"{native.core.fingerprint}{native.dtype}".encode())
+        digest = hasher(f"{native.core.fingerprint}{native.dtype}".encode())
         for name, records in native.tables.items():
             digest.update(f"{name}{records.shape}".encode() + records.tobytes())
         return digest.hexdigest()

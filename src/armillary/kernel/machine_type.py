@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import final
+
+import msgspec
+from msgspec.structs import force_setattr
 
 __all__ = [
     "F32",
@@ -27,8 +29,7 @@ SUFFIXES = {"float": "f32", "double": "f64"}
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Type:
+class Type(msgspec.Struct, frozen=True):
     """A type of LLVM: an integer, a real or a pointer, or a vector of them.
 
     Attributes:
@@ -46,14 +47,14 @@ class Type:
     element: str
     lanes: int = 1
     of_wasm: bool = False
-    text: str = field(init=False, repr=False, compare=False)
-    suffix: str = field(init=False, repr=False, compare=False)
-    is_real: bool = field(init=False, repr=False, compare=False)
-    bits: int = field(init=False, repr=False, compare=False)
-    bytes: int = field(init=False, repr=False, compare=False)
+    text: str = ""
+    suffix: str = ""
+    is_real: bool = False
+    bits: int = 0
+    bytes: int = 0
 
     def __post_init__(self) -> None:
-        """Derive the rest once: each instruction reads some of it."""
+        """Derive what follows once: each instruction reads some of it."""
         text = suffix = self.element
         bits = BITS.get(text)
         if bits is None:
@@ -62,11 +63,11 @@ class Type:
             suffix = SUFFIXES[text]
         if self.lanes > 1:
             text, suffix = f"<{self.lanes} x {text}>", f"v{self.lanes}{suffix}"
-        object.__setattr__(self, "text", text)
-        object.__setattr__(self, "suffix", suffix)
-        object.__setattr__(self, "is_real", self.element in SUFFIXES)
-        object.__setattr__(self, "bits", bits)
-        object.__setattr__(self, "bytes", -(-bits // 8) * self.lanes)
+        force_setattr(self, "text", text)
+        force_setattr(self, "suffix", suffix)
+        force_setattr(self, "is_real", self.element in SUFFIXES)
+        force_setattr(self, "bits", bits)
+        force_setattr(self, "bytes", -(-bits // 8) * self.lanes)
 
     @property
     def scalar(self) -> Type:

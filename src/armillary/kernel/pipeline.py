@@ -25,13 +25,13 @@ code.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import final
 
+from armillary.digests import hasher
 from armillary.errors import KernelError, unknown
 from armillary.kernel.stages import (
     BOXES,
@@ -114,7 +114,7 @@ class Pipeline:
     @cached_property
     def fingerprint(self) -> str:
         """Return a digest of all that it computes, whatever its name."""
-        text = hashlib.sha256()
+        text = hasher()
         shared = self.inputs, self.tables, self.results, self.scratch, self.given
         text.update(repr(shared).encode())
         for part in stage_texts(self.stages):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, cast
@@ -10,6 +9,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from armillary.digests import hasher
 from armillary.kernel import Kernel
 from armillary.trace import Program
 
@@ -46,7 +46,7 @@ class BoundKernel(partial[npt.NDArray[Any]]):
     @property
     def fingerprint(self) -> str:
         """Return a digest of the kernel and the values that are bound."""
-        digest = hashlib.sha256(self.kernel.fingerprint.encode())
+        digest = hasher(self.kernel.fingerprint.encode())
         for each in self.bound:
             digest.update(f"{each.shape}".encode() + each.tobytes())
         return digest.hexdigest()

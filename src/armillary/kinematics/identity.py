@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import io
 import pickle
@@ -10,6 +9,7 @@ import sys
 from types import FunctionType, MethodType
 from typing import Any, Final, cast
 
+from armillary.digests import hasher
 from armillary.model.fields import kept
 from armillary.model.user_warning import OURS
 from armillary.model.workcell import Workcell
@@ -46,7 +46,7 @@ def digest(thing: Any, *, is_ours: bool = False) -> str | None:
         pickler.dump(thing)
     except _UnnamedError:
         return None
-    return hashlib.sha256(stream.getvalue()).hexdigest()
+    return hasher(stream.getvalue()).hexdigest()
 
 
 def cell_digest(cell: Workcell) -> str | None:

@@ -23,7 +23,9 @@ __all__ = ["LAYERS_BELOW", "MOTION", "kept_formula", "motion_digest"]
 if TYPE_CHECKING:
     from armillary.kernel.pipeline import Pipeline
 
-Formula = TypeVar("Formula", bound="Program | Pipeline | tuple[Program, ...] | None")
+Formula = TypeVar(
+    "Formula", bound="Program | Pipeline | tuple[Program | str, ...] | None"
+)
 
 LAYERS_BELOW: Final = (
     "armillary.trace",
@@ -57,6 +59,8 @@ def kept_formula(
 ) -> Formula:
     """Return a formula that an earlier process has traced, or else what `make` traces.
 
+    An empty tuple is not kept.
+
     Args:
         what: What it is, for the key.
         parts: All that decides it. What has classes or functions of others is traced
@@ -76,6 +80,8 @@ def kept_formula(
         with IMPORT_LOCK:  # it may import what a stage names
             return pickle.loads(content)  # as trusted as machine code
     made = make()
+    if made == ():
+        return made  # spares nothing
     if made is not None and not isinstance(made, tuple):
         made.fingerprint  # noqa: B018  # is kept with it
     disk_cache.store(key, pickle.dumps(made, 5), FORMULAS)

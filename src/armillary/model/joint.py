@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache, wraps
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, dataclass_transform
@@ -46,8 +45,7 @@ Array = npt.NDArray[np.float64]
 # Accelerations are those of twists: time derivatives in the axes of the body.
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class ArticulatedStep:
+class ArticulatedStep(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """What the inner body feels of a joint and of all bodies beyond it.
 
     Attributes:
@@ -58,12 +56,12 @@ class ArticulatedStep:
 
     inertia: Array
     bias: Array
-    _subspace: Array = field(repr=False)
-    _momentum: Array = field(repr=False)
-    _product: Array = field(repr=False)
-    _back: Array = field(repr=False)
-    _unit_torque: float = field(repr=False)
-    _free_torque: float = field(repr=False)
+    _subspace: Array
+    _momentum: Array
+    _product: Array
+    _back: Array
+    _unit_torque: float
+    _free_torque: float
 
     def acceleration(self, of_inner: npt.ArrayLike) -> tuple[float, Array]:
         """Return qdd, and the acceleration of the outer body.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary import forks
+from armillary.digests import hasher
 from armillary.kernel.binding import address_of
 from armillary.kernel.search import MONOTONIC, clock
 from armillary.kernel.threads import share
@@ -522,4 +522,4 @@ def _fingerprint() -> str:
     folder = files("armillary.planning")
     parts = sorted(each.name for each in folder.iterdir() if "_code" in each.name)
     sources = [(folder / name).read_bytes() for name in ("layout.py", *parts)]
-    return hashlib.sha256(b"".join(sources)).hexdigest()
+    return hasher(b"".join(sources)).hexdigest()

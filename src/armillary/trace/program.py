@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import math
 import numbers
 import operator
@@ -17,6 +16,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from armillary.digests import hasher
 from armillary.errors import TraceError
 from armillary.paused_collector import collector_paused
 from armillary.trace.array import TracedArray
@@ -99,7 +99,7 @@ class Program:
     @cached_property
     def fingerprint(self) -> str:
         """Return a digest of all that the program computes, whatever its name."""
-        text = hashlib.sha256()
+        text = hasher()
         for port in (*self.inputs, None, *self.outputs):
             text.update(f"{port and (port.name, port.shape)};".encode())
         for step in self.instructions:

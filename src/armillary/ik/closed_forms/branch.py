@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from armillary.ik.closed_forms.family import FormulaAnswer, Preferred
-from armillary.ik.closed_forms.recognise import Closed
 from armillary.ik.closed_forms.subproblems import ZERO_TURN, Turn
 from armillary.ik.problem import Goal
 from armillary.ik.whole_turns import FARTHEST
@@ -18,6 +17,9 @@ from armillary.model.tree import Tree
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import Number, cross, dot, norm, scale, subtract
 from armillary.trace.functions import floor, maximum, minimum, select
+
+if TYPE_CHECKING:  # it imports all families
+    from armillary.ik.closed_forms.recognise import Closed
 
 DOUBT = 1e-5  # what may remain, as a part of the arm, before a miss is a proof
 SLACK = 1e-9  # what rounding may add to an angle [rad]
