@@ -111,7 +111,7 @@ FIRST_AT_ONCE = 512
 """Targets of the first search in one call: its arrays stay in the cache."""
 
 AT_ONCE = 20_000
-"""Starts of Newton's method next to solutions that are tried in one call."""
+"""Starts of Newton's method next to solutions that are tried in one call, about."""
 
 ANYWHERE, NEAREST, HOPEFUL, HOPEFUL_ROUNDS = 1024, 64, 0.3, 4
 """Joint positions anywhere, and how many of them Newton's method starts from, whose
@@ -563,16 +563,18 @@ class SixAxesSolver:
         self, inner: Array, before: FoundSolutions, threads: int | None
     ) -> list[FoundSolutions]:
         """Return what is found from next to solutions: of close ones each finds all."""
-        parts: list[FoundSolutions] = []
         one, two = weakest(self._links, self.arm.slides, before.angles)
         ways = np.array([one, -one, two, -two, one + two, -one - two, one - two])
-        # All distances at once where targets are few: calls cost more than their rows.
-        size = len(ways) * max(1, len(before.rows))
-        together = max(1, AT_ONCE // size)
-        for k in range(0, len(SCALES), together):
-            shifts = np.multiply.outer(SCALES[k : k + together], ways)
-            starts = (before.angles + shifts).reshape(-1, 6)
-            rows = np.tile(before.rows, len(starts) // max(1, len(before.rows)))
+        shifts = np.multiply.outer(np.array(SCALES), ways).reshape(-1, *one.shape)
+        # All starts of a target are tried in one call: which of copies is kept, and
+        # which points of a curve are, then depends on no other target.
+        ends = np.cumsum(np.bincount(before.rows, minlength=before.targets))
+        call = ends[before.rows] // max(1, AT_ONCE // len(shifts))
+        parts: list[FoundSolutions] = []
+        whole = np.arange(len(before.rows))
+        for some in np.split(whole, np.flatnonzero(np.diff(call)) + 1):
+            starts = (before.angles[some] + shifts[:, some]).reshape(-1, 6)
+            rows = np.tile(before.rows[some], len(shifts))
             q, error, keys, regular = called(self._polish, threads, inner[rows], starts)
             good = error < ERROR
             found = FoundSolutions(
