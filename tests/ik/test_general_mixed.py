@@ -588,3 +588,20 @@ def test_formulas_of_three_directions_claim_no_more_than_holds(
     near[:, 0, 3] += 9e-4 * scale
     reason = ik(near, tolerance=(1e-3 * scale, 1e-3)).reason
     assert not (reason == Reason.OUT_OF_REACH).any()
+
+
+def test_arms_whose_equations_vanish_are_not_said_to_have_infinitely_many() -> None:
+    """A slide behind the first turn, two parallel axes, and two that meet squarely."""
+    last = np.array([0.0, 1.0, -1.0])
+    ways = [[-0.225, -0.266, 0.937], [-0.788, -0.443, 0.428]]
+    ways += [[0.073, -0.758, -0.649]] * 2
+    points = [[0.066, -0.054, -0.332]] * 2
+    points += [[-0.353, -0.169, 0.185], [-0.293, 0.149, -0.048]]
+    points += [[-0.181, -0.391, -0.287]] * 2
+    whole = np.array([*ways, last, np.cross(last, [0.3, 0.7, 0.2])])
+    axes = Axes("RPRRRR", whole, np.array(points))
+    ik = axes.ik()
+    assert ik.closed is None
+    assert "equations vanish" in ik.why_not_closed
+    assert "infinitely many" not in ik.why_not_closed
+    assert ik(axes.poses(axes.samples(1, 8))).success.all()

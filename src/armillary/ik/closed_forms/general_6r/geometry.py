@@ -30,7 +30,16 @@ from armillary.model.drive import Drive
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Number
 
-__all__ = ["WEIGHTS", "SixAxes", "axes_of", "inverse", "moved", "turned", "weakest"]
+__all__ = [
+    "WEIGHTS",
+    "SixAxes",
+    "axes_of",
+    "inverse",
+    "jacobians",
+    "moved",
+    "turned",
+    "weakest",
+]
 
 Array = npt.NDArray[np.float64]
 
@@ -352,6 +361,15 @@ def weakest(links: Array, slides: Sequence[bool], q: Array) -> tuple[Array, Arra
     Returns:
         Unit vectors, shape (m, 6) each, of the least and the second singular value.
     """
+    V = np.linalg.svd(jacobians(links, slides, q))[2]
+    return V[:, 5], V[:, 4]
+
+
+def jacobians(links: Array, slides: Sequence[bool], q: Array) -> Array:
+    """Return the twists of the last axis's frame by joints, shape (m, 6, 6).
+
+    Arguments as for `weakest`.
+    """
     pose = np.broadcast_to(np.eye(4), (len(q), 4, 4))
     axes: list[Array] = []
     for k in range(SIX):
@@ -366,9 +384,7 @@ def weakest(links: Array, slides: Sequence[bool], q: Array) -> tuple[Array, Arra
         else np.concatenate([np.cross(A[:, :3, 2], end - A[:, :3, 3]), A[:, :3, 2]], 1)
         for A, slid in zip(axes, slides, strict=True)
     ]
-    J = np.stack(columns, axis=-1)
-    V = np.linalg.svd(J)[2]
-    return V[:, 5], V[:, 4]
+    return np.stack(columns, axis=-1)
 
 
 def left_rows(L: Array) -> Array:

@@ -43,7 +43,12 @@ from armillary.ik.closed_forms.general_6r.found_solutions import (
     FoundSolutions,
     distinct,
 )
-from armillary.ik.closed_forms.general_6r.geometry import SixAxes, moved, weakest
+from armillary.ik.closed_forms.general_6r.geometry import (
+    SixAxes,
+    jacobians,
+    moved,
+    weakest,
+)
 from armillary.ik.closed_forms.general_6r.orders import (
     ERROR,
     MISSED,
@@ -87,6 +92,9 @@ FARTHER_FROM = 5e-5
 
 LENGTHS = 2.0
 """How far joints slide in poses that an arm is tried at, in its `scale`."""
+
+SELF_MOTION = 1e-9
+"""Least singular value of arms that move with their last frame at rest."""
 
 STILL = 0.3
 """Largest angle from which a joint that stays at zero is put there [rad]."""
@@ -167,8 +175,7 @@ class SixAxesSolver:
             whole = self._of_six(poses, None)
             counts = np.bincount(whole.rows, minlength=SAMPLES)
             lost = self._lost(q, whole)
-            reason = "its axes leave infinitely many answers to a pose"
-            require(lost <= MOST_LOST, reason)
+            require(lost <= MOST_LOST, self._why_lost(q))
         # The order that leaves fewer targets in doubt; where that proves nothing, the
         # one that misses fewer solutions without noticing, then fewer at all.
         costs: list[tuple[bool, int, int]] = []
@@ -178,6 +185,13 @@ class SixAxesSolver:
             costs.append((not order.is_exact, *doubts))
         if costs[1] < costs[0]:
             self._orders.reverse()
+
+    def _why_lost(self, q: Array) -> str:
+        """Return why answers of samples are not found, to say to users."""
+        J = jacobians(self._links, self.arm.slides, q)
+        if np.median(np.linalg.svd(J, compute_uv=False)[:, -1]) < SELF_MOTION:
+            return "its axes leave infinitely many answers to a pose"
+        return "of its axes the equations vanish, or have equal roots, at all poses"
 
     def _lost(self, q: Array, found: Solutions | FoundSolutions) -> int:
         """Return for how many samples the nearest answer is not what they are made of.
