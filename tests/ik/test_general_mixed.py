@@ -393,6 +393,17 @@ def test_answers_scale_with_the_arm(kinds: str, scale: float) -> None:
         assert axes.apart(a[:, None], b).min(axis=1).max() < 1e-5
 
 
+@pytest.mark.parametrize("most", [1e4, 1e6, np.inf])
+def test_wide_limits_of_a_slide_are_no_measure_of_the_arm(most: float) -> None:
+    axes = random_arm("RRPRRR", 3)
+    q = axes.samples(1)
+    wide = Axes(axes.kinds, axes.axes, axes.points)
+    wide.most = np.where(axes.slides, most, np.pi)
+    answers = wide.ik().all(axes.poses(q))
+    assert (axes.own_missed(answers, q) < 1e-6).all()
+    assert answers.complete.mean() > 0.9
+
+
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("gap", [0.0, 1e-12, 1e-8, 1e-5, 1e-3])
 def test_axes_that_nearly_coincide(gap: float) -> None:
