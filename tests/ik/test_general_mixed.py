@@ -394,7 +394,7 @@ def test_answers_scale_with_the_arm(kinds: str, scale: float) -> None:
 
 
 @pytest.mark.parametrize("most", [1e4, 1e6, np.inf])
-def test_wide_limits_of_a_slide_are_no_measure_of_the_arm(most: float) -> None:
+def test_wide_limits_of_a_slide_do_not_measure_the_arm(most: float) -> None:
     axes = random_arm("RRPRRR", 3)
     q = axes.samples(1)
     wide = Axes(axes.kinds, axes.axes, axes.points)
