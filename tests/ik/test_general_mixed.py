@@ -616,3 +616,16 @@ def test_arms_whose_equations_vanish_are_not_said_to_have_infinitely_many() -> N
     assert "equations vanish" in ik.why_not_closed
     assert "infinitely many" not in ik.why_not_closed
     assert ik(axes.poses(axes.samples(1, 8))).success.all()
+
+
+def test_rotations_that_an_oblique_wrist_misses_are_proven() -> None:
+    x, y, z = np.eye(3)
+    ways = np.array([x, y, z, z, z + 0.4 * x, z - 0.3 * y])
+    axes = Axes("PPPRRR", ways, np.zeros((6, 3)))
+    ik = axes.ik()
+    q = axes.samples(1)
+    answers = ik.all(axes.poses(q))
+    assert (axes.own_missed(answers, q) < 1e-6).all()
+    tilted = np.diag([1.0, -1.0, -1.0, 1.0])  # the wrist leans by some 45 degrees
+    assert ik(tilted).reason == Reason.OUT_OF_REACH
+    assert ik.all(tilted).complete
