@@ -393,6 +393,17 @@ def test_answers_scale_with_the_arm(kinds: str, scale: float) -> None:
         assert axes.apart(a[:, None], b).min(axis=1).max() < 1e-5
 
 
+@pytest.mark.parametrize("most", [1e4, 1e6, np.inf])
+def test_wide_limits_of_a_slide_do_not_measure_the_arm(most: float) -> None:
+    axes = random_arm("RRPRRR", 3)
+    q = axes.samples(1)
+    wide = Axes(axes.kinds, axes.axes, axes.points)
+    wide.most = np.where(axes.slides, most, np.pi)
+    answers = wide.ik().all(axes.poses(q))
+    assert (axes.own_missed(answers, q) < 1e-6).all()
+    assert answers.complete.mean() > 0.9
+
+
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("gap", [0.0, 1e-12, 1e-8, 1e-5, 1e-3])
 def test_axes_that_nearly_coincide(gap: float) -> None:
@@ -483,3 +494,138 @@ def test_one_target_has_the_answer_of_its_row(given: dict[str, int]) -> None:
         one = ik(target, **options)  # type: ignore[arg-type]
         assert one.reason == rows.reason[k]
         assert np.array_equal(one.q, rows.q[k])
+
+
+THREE = ["Pabbbc", "aPaabc", "abbPbc", "abcPcc"]
+PAIRS = ["Paabcc", "aPabcc", "abbPcc", "aabccP"]
+
+
+@cache
+def in_directions(pattern: str, seed: int = 0, scale: float = 1.0) -> Axes:
+    """Return an arm whose axes with the same letter are parallel, and a slide.
+
+    The slide is across its neighbours where those are pairs.
+    """
+    rng = np.random.default_rng([seed, *map(ord, pattern)])
+    ways = {letter: rng.normal(size=3) for letter in "abc"}
+    at = pattern.index("P")
+    beside = ways[pattern[max(at - 1, 0)] if at else pattern[1]]
+    across = np.cross(beside, rng.normal(size=3))
+    ways["P"] = across if pattern in PAIRS else rng.normal(size=3)
+    axes = np.array([ways[letter] for letter in pattern])
+    axes *= rng.choice([-1.0, 1.0], (6, 1))
+    kinds = "".join("P" if letter == "P" else "R" for letter in pattern)
+    points = scale * rng.uniform(-0.4, 0.4, (6, 3))
+    made = Axes(kinds, axes, points)
+    made.most = np.where(made.slides, scale, 1.0) * made.most
+    return made
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("pattern", [*THREE, *PAIRS])
+def test_turns_of_three_directions_and_a_slide_have_a_formula(pattern: str) -> None:
+    """All answers of a dense search are branches, whose names say what they say."""
+    axes = in_directions(pattern)
+    wide = Axes(axes.kinds, axes.axes, axes.points)
+    wide.most = np.where(wide.slides, 50.0, np.pi)
+    ik = wide.ik()
+    assert ik.closed is not None
+    assert ("three parallel" in ik.closed.family) == (pattern in THREE)
+    q = axes.samples(1)
+    X = axes.poses(q)
+    answers = ik.all(X)
+    assert (axes.own_missed(answers, q) < 1e-6).all()
+    assert answers.complete.mean() > 0.7
+    rng = np.random.default_rng(2)
+    for k in range(3):
+        one = ik.all(X[k])
+        assert np.array_equal(one.q, answers.q[k], equal_nan=True)
+        starts = rng.uniform(-1, 1, (STARTS, 6)) * np.where(axes.slides, 2.0, np.pi)
+        ends, left = axes.searched(starts, X[k])
+        good = ends[left.max(axis=1) < 1e-9]
+        found = answers.q[k][answers.success[k]]
+        assert len(good) > STARTS / 10
+        assert axes.apart(good[:, None], found).min(axis=1).max() < 1e-4
+    assert _signs(axes, pattern, answers)
+
+
+def _signs(axes: Axes, pattern: str, answers: arm.Answers) -> bool:
+    """Return whether branches have the sign that their name says, of a triangle."""
+    if pattern in PAIRS:
+        return True
+    rows, branches = np.nonzero(answers.success)
+    _, before = axes.frames(answers.q[rows, branches])
+    letter = max("abc", key=pattern.count)
+    A = [
+        B[:, :3, :3] @ axes.points[k] + B[:, :3, 3]
+        for k, B in enumerate(before)
+        if pattern[k] == letter
+    ]
+    first = pattern.index(letter)
+    z = before[first][:, :3, :3] @ axes.axes[first]
+    volume = np.einsum("ij,ij->i", z, np.cross(A[1] - A[0], A[2] - A[1]))
+    is_left = np.array([answers.branches[k][1] == "left" for k in branches])
+    return bool(((volume > 0.0) == is_left).all())
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 100.0])
+@pytest.mark.parametrize("pattern", ["aPaabc", "abbPcc", "Paabcc"])
+def test_formulas_of_three_directions_claim_no_more_than_holds(
+    pattern: str, scale: float
+) -> None:
+    """At and near quarter turns along x, y, z; and within a wide tolerance."""
+    made = in_directions(pattern, scale=scale)
+    x, y, z = np.eye(3)
+    ways = {"a": x, "b": y, "c": z, "P": z if pattern == "Paabcc" else x}
+    axes = Axes(made.kinds, np.array([ways[each] for each in pattern]), made.points)
+    axes.most = made.most
+    ik = axes.ik()
+    assert ik.closed is not None and "parallel" in ik.closed.family
+    rng = np.random.default_rng(3)
+    q = axes.samples(2)
+    quarter = 0.5 * np.pi * np.round(q / (0.5 * np.pi))
+    off = rng.choice([0.0, 1e-9, 1e-5, 1e-3], (POSES, 1)) * rng.normal(size=6)
+    some = ~axes.slides & (rng.random((POSES, 6)) < 0.6)
+    q = np.where(some, quarter + off, q)
+    X = axes.poses(q)
+    answers = ik.all(X, tolerance=(1e-6 * scale, 1e-6))
+    lost = axes.own_missed(answers, q) > 1e-4 * max(scale, 1.0)
+    assert not (lost & answers.complete).any()
+    assert ik(X, tolerance=(1e-6 * scale, 1e-6)).success.all()
+    # A pose that is off by 0.9 of the tolerance is reached within it.
+    turn = arm.Pose.rotation_about(rng.normal(size=3), 9e-4).matrix()
+    near = X @ turn
+    near[:, 0, 3] += 9e-4 * scale
+    reason = ik(near, tolerance=(1e-3 * scale, 1e-3)).reason
+    assert not (reason == Reason.OUT_OF_REACH).any()
+
+
+def test_arms_whose_equations_vanish_are_not_said_to_have_infinitely_many() -> None:
+    """A slide behind the first turn, two parallel axes, and two that meet squarely."""
+    last = np.array([0.0, 1.0, -1.0])
+    ways = [[-0.225, -0.266, 0.937], [-0.788, -0.443, 0.428]]
+    ways += [[0.073, -0.758, -0.649]] * 2
+    points = [[0.066, -0.054, -0.332]] * 2
+    points += [[-0.353, -0.169, 0.185], [-0.293, 0.149, -0.048]]
+    points += [[-0.181, -0.391, -0.287]] * 2
+    whole = np.array([*ways, last, np.cross(last, [0.3, 0.7, 0.2])])
+    axes = Axes("RPRRRR", whole, np.array(points))
+    ik = axes.ik()
+    assert ik.closed is None
+    assert "equations vanish" in ik.why_not_closed
+    assert "infinitely many" not in ik.why_not_closed
+    assert ik(axes.poses(axes.samples(1, 8))).success.all()
+
+
+def test_rotations_that_an_oblique_wrist_misses_are_proven() -> None:
+    x, y, z = np.eye(3)
+    ways = np.array([x, y, z, z, z + 0.4 * x, z - 0.3 * y])
+    axes = Axes("PPPRRR", ways, np.zeros((6, 3)))
+    ik = axes.ik()
+    q = axes.samples(1)
+    answers = ik.all(axes.poses(q))
+    assert (axes.own_missed(answers, q) < 1e-6).all()
+    tilted = np.diag([1.0, -1.0, -1.0, 1.0])  # the wrist leans by some 45 degrees
+    assert ik(tilted).reason == Reason.OUT_OF_REACH
+    assert ik.all(tilted).complete

@@ -369,6 +369,21 @@ def test_solutions_are_no_more_than_roots_that_may_be_real(name: str) -> None:
     assert sure[:100].mean() > 0.95 and sure[100:].mean() > 0.3
 
 
+def test_singular_targets_have_the_answers_of_their_rows() -> None:
+    """Points of curves are chosen, and copies dropped, for each target alone."""
+    axes = crx()
+    rng = np.random.default_rng(0)
+    q = rng.uniform(-np.pi, np.pi, (80, 6))
+    q[:40] = 0.5 * np.pi * np.round(q[:40] / (0.5 * np.pi))
+    q[40:, 2], q[40:, 4] = 0.5 * np.pi * rng.integers(-1, 2, 40), 0.0
+    X = axes.poses(q)
+    ik = axes.cell().ik("tool")
+    together, answers = ik(X), ik.all(X)
+    for k in range(0, len(X), 2):
+        assert np.array_equal(ik(X[k]).q, together.q[k], equal_nan=True)
+        assert np.array_equal(ik.all(X[k]).q, answers.q[k], equal_nan=True)
+
+
 @pytest.mark.parametrize("turns", [[-1, -1, -1, 1, 0, 0], [0, 1, -1, -1, 0.3, 0]])
 def test_a_curve_that_shares_one_root_is_not_taken_for_one_answer(
     turns: list[float],

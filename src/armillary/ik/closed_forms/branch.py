@@ -22,6 +22,9 @@ if TYPE_CHECKING:  # it imports all families
     from armillary.ik.closed_forms.recognise import Closed
 
 DOUBT = 1e-5  # what may remain, as a part of the arm, before a miss is a proof
+MADE_UP = (
+    1600.0  # by squares of tolerances: ten of them, each of which counts four times
+)
 SLACK = 1e-9  # what rounding may add to an angle [rad]
 MOST_SLACK = 0.01
 
@@ -254,8 +257,16 @@ def _branch(
         within=within,
         inside=inside,
         singular=answer.singular,
-        in_doubt=answer.singular | answer.loose | ~far,
+        in_doubt=answer.singular | _is_loose(problem, answer, allowed) | ~far,
     )
+
+
+def _is_loose(problem: ArmProblem, answer: FormulaAnswer, allowed: Allowed) -> Any:
+    """Return whether a target within ten tolerances, or nearly, may have an answer."""
+    if answer.miss is None:
+        return answer.loose
+    least = allowed.chord + allowed.distance / problem.closed.arm.size**2
+    return answer.loose & (answer.miss <= MADE_UP * least + (10.0 * DOUBT) ** 2)
 
 
 def _reached(problem: ArmProblem, answer: FormulaAnswer, q: list[Number]) -> Pose:

@@ -21,7 +21,7 @@ from armillary.ik.closed_forms.family import (
 )
 from armillary.ik.closed_forms.prismatic_arm import PrismaticArm
 from armillary.ik.closed_forms.subproblems import Turn, between, direction
-from armillary.ik.closed_forms.wrist import wrist_turns
+from armillary.ik.closed_forms.wrist import beyond_reach, wrist_turns
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import (
     Number,
@@ -47,11 +47,13 @@ class Turns(NamedTuple):
         turns: The angle of each joint.
         free: Whether others will do.
         loose: Whether they magnify what is off in the rotation.
+        miss: As of `FormulaAnswer`.
     """
 
     turns: list[Turn]
     free: Any
     loose: Any
+    miss: Number | None = None
 
 
 def fit(arm: PrismaticArm) -> Formula:
@@ -82,7 +84,8 @@ def _turns(arm: PrismaticArm, rotation: Rows, preferred: Preferred) -> list[Turn
         one, two = arm.links
         for *turns, free in wrist_turns(x, z, one, two, preferred.turns[0]):
             sine = one.sin * two.sin * turns[1].sin
-            both.append(Turns(turns, free, sine * sine <= LOOSE))
+            miss = beyond_reach(z, one, two)
+            both.append(Turns(turns, free, sine * sine <= LOOSE, miss * miss))
         return both
     # Of two joints z tells the first, of one the rest of x tells all.
     loose = False
@@ -104,7 +107,8 @@ def _placed(arm: PrismaticArm, position: Vector3, rotating: Turns) -> FormulaAns
     ways = arm.ways(frames)
     left = subtract(position, arm.rest(frames))
     shifts, flat = lengths(left, ways)
-    return FormulaAnswer(rotating.turns, rotating.free | flat, rotating.loose, shifts)
+    turns, free, loose, miss = rotating
+    return FormulaAnswer(turns, free | flat, loose, shifts, miss)
 
 
 def lengths(left: Vector3, ways: list[Vector3]) -> tuple[list[Number], Any]:

@@ -34,12 +34,15 @@ class FormulaAnswer(NamedTuple):
         loose: Whether a target next to this one may have an answer where this has none,
             farther away than the targets are.
         shifts: The length of each joint that slides.
+        miss: The square of the least error of a target that would make up for a miss,
+            as a part of the arm, where it is `loose`; None if that is not known.
     """
 
     turns: list[Turn]
     singular: Any
     loose: Any = False
     shifts: Sequence[Number] = ()
+    miss: Number | None = None
 
 
 class Preferred(NamedTuple):

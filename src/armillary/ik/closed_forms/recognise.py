@@ -27,6 +27,10 @@ from armillary.ik.closed_forms.screw_axes import Chain, chain_of
 from armillary.ik.closed_forms.spherical_shoulder import SPHERICAL_SHOULDER
 from armillary.ik.closed_forms.spherical_wrist import SPHERICAL_WRIST
 from armillary.ik.closed_forms.subproblems import Turn
+from armillary.ik.closed_forms.three_directions import (
+    PAIRS_AND_SLIDE,
+    THREE_AND_SLIDE,
+)
 from armillary.ik.closed_forms.three_parallel import THREE_PARALLEL
 from armillary.ik.problem import Goal
 from armillary.kinematics.inputs import Inputs
@@ -61,8 +65,10 @@ FEWER: tuple[tuple[Family[PrismaticArm], ...], ...] = (
     (ORIENTING,),
     (ORIENTING, PLANAR_SLIDING, PLANAR_TWO),
     (ORIENTING_THREE, PLANAR_THREE),
+    (),
+    (THREE_AND_SLIDE, PAIRS_AND_SLIDE),
 )
-"""Arms by how many of their joints turn: none to three."""
+"""Arms by how many of their joints turn: none to five."""
 
 MOST, JOINTS, REDUNDANT = 3, 6, 7
 CHECKS = 16

@@ -13,8 +13,8 @@ from armillary.ik.closed_forms.subproblems import (
     either,
     facing,
 )
-from armillary.spatial.vector import Vector3
-from armillary.trace.functions import select, sqrt
+from armillary.spatial.vector import Number, Vector3
+from armillary.trace.functions import absolute, maximum, select, sqrt
 
 
 class WristTurns(NamedTuple):
@@ -59,6 +59,17 @@ def wrist_turns(
             last = Turn(c, s)
         both.append(WristTurns(turn, bend, last, free))
     return both
+
+
+def beyond_reach(m: Vector3, first: DHLink, second: DHLink) -> Number:
+    """Return by how much no bend leads z to a direction m, as a cosine; 0 if one does.
+
+    No smaller turn of m makes up for it.
+    """
+    if is_right_angled(first, second):
+        return 0.0
+    excess = absolute(first.cos * second.cos - m[2]) - abs(first.sin * second.sin)
+    return maximum(excess, 0.0)
 
 
 def lean(

@@ -17,6 +17,7 @@ order; Newton's method leads from there to the answers of the arm itself.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -30,7 +31,16 @@ from armillary.model.drive import Drive
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Number
 
-__all__ = ["WEIGHTS", "SixAxes", "axes_of", "inverse", "moved", "turned", "weakest"]
+__all__ = [
+    "WEIGHTS",
+    "SixAxes",
+    "axes_of",
+    "inverse",
+    "jacobians",
+    "moved",
+    "turned",
+    "weakest",
+]
 
 Array = npt.NDArray[np.float64]
 
@@ -50,6 +60,9 @@ FAR = 0.0, 1e3, 3e2, 1e2
 
 PLACES_OF_SLIDE = 2, 3, 5, 0, 4, 1
 """Of six joints, the place of the only slide: where it may be, the first of these."""
+
+MOST_TRAVEL = 100.0
+"""Half of the range of a slide, in lengths of the arm, above which it says nothing."""
 
 PARALLEL = 1e-12
 """Sine of the angle between axes that are parallel, at most."""
@@ -218,7 +231,9 @@ def axes_of(
     links: list[Array] = []
     # Links lead from frame to frame at zero; slides are zero in the middle of their
     # range, so that lengths stay small.
-    middles, travels = _ranges(chain, limits)
+    origins = np.array([*(frame[:3, 3] for frame in frames), chain.home[:3, 3]])
+    arm_length = float(np.linalg.norm(np.diff(origins, axis=0), axis=1).sum())
+    middles, travels = _ranges(chain, limits, MOST_TRAVEL * arm_length or np.inf)
     for k, frame in enumerate(frames):
         shift = np.eye(4)
         shift[2, 3] = middles[k] if k < len(middles) else 0.0
@@ -292,19 +307,24 @@ def _filled(arm: SixAxes, seed: int) -> SixAxes:
 
 
 def _ranges(
-    chain: Chain, limits: tuple[Sequence[float], Sequence[float]] | None
+    chain: Chain, limits: tuple[Sequence[float], Sequence[float]] | None, most: float
 ) -> tuple[list[float], list[float]]:
-    """Return the middle and half of the range of each slide [m], 0 of a turn."""
+    """Return the middle and half of the range of each slide [m], 0 of a turn.
+
+    Of wider ranges than `most` it is their place nearest to zero, and nothing.
+    """
     middles: list[float] = []
     halves: list[float] = []
     for screw in chain.screws:
         ends = (-np.inf, np.inf)
         if limits is not None:
             ends = limits[0][screw.place], limits[1][screw.place]
-        has_range = not screw.turns and np.isfinite(ends).all()
-        low, high = ends if has_range else (0.0, 0.0)
+        low, high = (0.0, 0.0) if screw.turns else ends
+        half = 0.5 * (high - low) * abs(screw.gain)
+        if half > most or not math.isfinite(half):
+            low = high = min(max(0.0, low), high)
         middles.append(0.5 * (low + high) * screw.gain)
-        halves.append(0.5 * max(high - low, 0.0) * screw.gain)
+        halves.append(0.5 * max(high - low, 0.0) * abs(screw.gain))
     return middles, halves
 
 
@@ -352,6 +372,15 @@ def weakest(links: Array, slides: Sequence[bool], q: Array) -> tuple[Array, Arra
     Returns:
         Unit vectors, shape (m, 6) each, of the least and the second singular value.
     """
+    V = np.linalg.svd(jacobians(links, slides, q))[2]
+    return V[:, 5], V[:, 4]
+
+
+def jacobians(links: Array, slides: Sequence[bool], q: Array) -> Array:
+    """Return the twists of the last axis's frame by joints, shape (m, 6, 6).
+
+    Arguments as for `weakest`.
+    """
     pose = np.broadcast_to(np.eye(4), (len(q), 4, 4))
     axes: list[Array] = []
     for k in range(SIX):
@@ -366,9 +395,7 @@ def weakest(links: Array, slides: Sequence[bool], q: Array) -> tuple[Array, Arra
         else np.concatenate([np.cross(A[:, :3, 2], end - A[:, :3, 3]), A[:, :3, 2]], 1)
         for A, slid in zip(axes, slides, strict=True)
     ]
-    J = np.stack(columns, axis=-1)
-    V = np.linalg.svd(J)[2]
-    return V[:, 5], V[:, 4]
+    return np.stack(columns, axis=-1)
 
 
 def left_rows(L: Array) -> Array:

@@ -43,7 +43,12 @@ from armillary.ik.closed_forms.general_6r.found_solutions import (
     FoundSolutions,
     distinct,
 )
-from armillary.ik.closed_forms.general_6r.geometry import SixAxes, moved, weakest
+from armillary.ik.closed_forms.general_6r.geometry import (
+    SixAxes,
+    jacobians,
+    moved,
+    weakest,
+)
 from armillary.ik.closed_forms.general_6r.orders import (
     ERROR,
     MISSED,
@@ -88,6 +93,9 @@ FARTHER_FROM = 5e-5
 LENGTHS = 2.0
 """How far joints slide in poses that an arm is tried at, in its `scale`."""
 
+SELF_MOTION = 1e-9
+"""Least singular value of arms that move with their last frame at rest."""
+
 STILL = 0.3
 """Largest angle from which a joint that stays at zero is put there [rad]."""
 
@@ -111,7 +119,7 @@ FIRST_AT_ONCE = 512
 """Targets of the first search in one call: its arrays stay in the cache."""
 
 AT_ONCE = 20_000
-"""Starts of Newton's method next to solutions that are tried in one call."""
+"""Starts of Newton's method next to solutions that are tried in one call, about."""
 
 ANYWHERE, NEAREST, HOPEFUL, HOPEFUL_ROUNDS = 1024, 64, 0.3, 4
 """Joint positions anywhere, and how many of them Newton's method starts from, whose
@@ -167,8 +175,7 @@ class SixAxesSolver:
             whole = self._of_six(poses, None)
             counts = np.bincount(whole.rows, minlength=SAMPLES)
             lost = self._lost(q, whole)
-            reason = "its axes leave infinitely many answers to a pose"
-            require(lost <= MOST_LOST, reason)
+            require(lost <= MOST_LOST, self._why_lost(q))
         # The order that leaves fewer targets in doubt; where that proves nothing, the
         # one that misses fewer solutions without noticing, then fewer at all.
         costs: list[tuple[bool, int, int]] = []
@@ -178,6 +185,13 @@ class SixAxesSolver:
             costs.append((not order.is_exact, *doubts))
         if costs[1] < costs[0]:
             self._orders.reverse()
+
+    def _why_lost(self, q: Array) -> str:
+        """Return why answers of samples are not found, to say to users."""
+        J = jacobians(self._links, self.arm.slides, q)
+        if np.median(np.linalg.svd(J, compute_uv=False)[:, -1]) < SELF_MOTION:
+            return "its axes leave infinitely many answers to a pose"
+        return "of its axes the equations vanish, or have equal roots, at all poses"
 
     def _lost(self, q: Array, found: Solutions | FoundSolutions) -> int:
         """Return for how many samples the nearest answer is not what they are made of.
@@ -563,16 +577,18 @@ class SixAxesSolver:
         self, inner: Array, before: FoundSolutions, threads: int | None
     ) -> list[FoundSolutions]:
         """Return what is found from next to solutions: of close ones each finds all."""
-        parts: list[FoundSolutions] = []
         one, two = weakest(self._links, self.arm.slides, before.angles)
         ways = np.array([one, -one, two, -two, one + two, -one - two, one - two])
-        # All distances at once where targets are few: calls cost more than their rows.
-        size = len(ways) * max(1, len(before.rows))
-        together = max(1, AT_ONCE // size)
-        for k in range(0, len(SCALES), together):
-            shifts = np.multiply.outer(SCALES[k : k + together], ways)
-            starts = (before.angles + shifts).reshape(-1, 6)
-            rows = np.tile(before.rows, len(starts) // max(1, len(before.rows)))
+        shifts = np.multiply.outer(np.array(SCALES), ways).reshape(-1, *one.shape)
+        # All starts of a target are tried in one call: which of copies is kept, and
+        # which points of a curve are, then depends on no other target.
+        ends = np.cumsum(np.bincount(before.rows, minlength=before.targets))
+        call = ends[before.rows] // max(1, AT_ONCE // len(shifts))
+        parts: list[FoundSolutions] = []
+        whole = np.arange(len(before.rows))
+        for some in np.split(whole, np.flatnonzero(np.diff(call)) + 1):
+            starts = (before.angles[some] + shifts[:, some]).reshape(-1, 6)
+            rows = np.tile(before.rows[some], len(shifts))
             q, error, keys, regular = called(self._polish, threads, inner[rows], starts)
             good = error < ERROR
             found = FoundSolutions(
