@@ -17,8 +17,10 @@ import numpy.typing as npt
 from armillary.ik.avoidance import marked, nearest_free
 from armillary.ik.closed_forms.branch import SLACK, ArmProblem
 from armillary.ik.closed_forms.family import NotApplicable
+from armillary.ik.closed_forms.general_6r.answers_kernel import answers_kernel
 from armillary.ik.closed_forms.general_6r.geometry import SixAxes
 from armillary.ik.closed_forms.general_6r.nominal import solver_of
+from armillary.ik.closed_forms.general_6r.orders import called
 from armillary.ik.closed_forms.general_6r.solver import MOST
 from armillary.ik.closed_forms.program import (
     LEAST_STEP,
@@ -83,7 +85,7 @@ class _Targets(NamedTuple):
     allowed: Array
     threads: int | None
 
-    def at(self, piece: slice) -> _Targets:
+    def at(self, piece: slice | Whole) -> _Targets:
         """Return some of the targets."""
         near = self.near if self.near.ndim == 1 else self.near[piece]
         return self._replace(targets=self.targets[piece], near=near)
@@ -97,8 +99,8 @@ class _Found(NamedTuple):
     reason: Reasons
     doubt: Reasons
 
-    def at(self, piece: slice) -> _Found:
-        """Return the same arrays of some targets."""
+    def at(self, piece: slice | Whole) -> _Found:
+        """Return the same arrays of some targets, copies where they are indices."""
         return _Found._make(part[piece] for part in self)
 
 
@@ -145,9 +147,9 @@ class GeneralForm:
         near = np.zeros(n) if near is None else near
         count = len(targets)
         found = _Found(
-            q=np.full((count, MOST, n), np.nan),
-            squares=np.full((count, MOST, 2), np.nan),
-            reason=np.full((count, MOST), OUT_OF_REACH, np.int8),
+            q=np.empty((count, MOST, n)),
+            squares=np.empty((count, MOST, 2)),
+            reason=np.empty((count, MOST), np.int8),
             doubt=np.full(count, COMPLETE, np.int8),
         )
         for k in range(0, count, AT_ONCE):
@@ -196,40 +198,45 @@ class GeneralForm:
         found = self._answers_to_one(target, wanted)
         if found is None:
             return None
-        rows, n = found[0], len(wanted)
-        met = rows[(rows[:, n + 2] == SOLVED) | (rows[:, n + 2] == SINGULAR)]
+        q, squares, reason, _ = found
+        met = ((reason == SOLVED) | (reason == SINGULAR)).nonzero()[0]
         if not len(met):
             return None
-        steps = ((met[:, :n] - wanted) ** 2).sum(axis=1)
+        steps = ((q[met] - wanted) ** 2).sum(axis=1)
         k = int(steps.argmin())
         if near is not None and steps[k] > LEAST_STEP**2:
-            squares = problem.squares(wanted, target)
-            apart = squares[0] / problem.size**2 + squares[1]
+            missed = problem.squares(wanted, target)
+            apart = missed[0] / problem.size**2 + missed[1]
             if apart < min(steps[k] / STEEP, NEARBY):
                 return None
-        return Solution.of_row(met[k], n, candidate_of)
+        k = met[k]
+        row = np.concatenate([q[k], squares[k], reason[k : k + 1]])
+        return Solution.of_row(row, len(wanted), candidate_of)
 
     def all_answered(self, target: Any) -> Answers | None:
         """Return all answers to one target, None as for `answered`."""
         if not is_plain_matrix(target) or self._problem.has_coupled_turns:
             return None
-        n = len(self._problem.joints)
-        found = self._answers_to_one(target, np.zeros(n))
-        if found is None or found[1]:
+        found = self._answers_to_one(target, self._zero)
+        if found is None or found[3]:
             return None
-        answer = found[0]
-        rows = np.full((MOST, n + BEHIND_Q), np.nan)
-        rows[:, n + 2] = OUT_OF_REACH
-        rows[: len(answer)] = answer
-        parts = rows[:, :n], rows[:, n : n + 2], rows[:, n + 2], COMPLETE
+        parts = *found[:3], COMPLETE
         return Answers.of_branches(parts, self._problem, self.branches)
 
-    def _answers_to_one(self, target: Array, near: Array) -> tuple[Array, bool] | None:
-        """Return rows of `checked_program`, and whether there may be others.
+    def _answers_to_one(
+        self, target: Array, near: Array
+    ) -> tuple[Array, Array, Array, bool] | None:
+        """Return `q`, `squares`, `reason`, and whether there may be other answers.
 
-        It is None where the target is not a pose, or a row is not settled.
+        It is None where the target is not a pose, or an answer is not settled.
         """
         inner = self._inner(target)
+        first = self._solver.first
+        if first is not None:
+            slots, is_whole, _ = first(inner)
+            *parts, is_settled = self._answers(target, self._usual, near, slots)
+            if is_settled.item() and is_whole.item():
+                return (*parts, False)
         if not math.isfinite(inner.sum()):
             return None
         angles, unsure = self._solver.solve_one(inner)
@@ -237,13 +244,20 @@ class GeneralForm:
             return None
         answer = self._checked(target, self._usual, near, angles)
         reason = answer[:, -1]
-        if (reason == SOLVED).all():
-            return answer, unsure
-        answer = answer[reason != OUT_OF_REACH]
-        reason = answer[:, -1]
-        if ((reason == NOT_FOUND) | (reason % 1.0 > 0.0)).any():
-            return None
-        return answer, unsure
+        if not (reason == SOLVED).all():
+            answer = answer[reason != OUT_OF_REACH]
+            reason = answer[:, -1]
+            if ((reason == NOT_FOUND) | (reason % 1.0 > 0.0)).any():
+                return None
+        n = len(near)
+        rows = np.full((MOST, n + BEHIND_Q), np.nan)
+        rows[:, n + 2] = OUT_OF_REACH
+        rows[: len(answer)] = answer
+        return rows[:, :n], rows[:, n : n + 2], rows[:, n + 2], unsure
+
+    @cached_property
+    def _zero(self) -> Array:
+        return np.zeros(len(self._problem.joints))
 
     @cached_property
     def _usual(self) -> Array:
@@ -260,11 +274,77 @@ class GeneralForm:
     def _checked(self) -> AnyKernel:
         return bind(shared_kernel(checked_program(self._arm)), self.values)
 
+    @cached_property
+    def _answers(self) -> AnyKernel:
+        return bind(answers_kernel(self._arm), self.values)
+
     def _answer(self, asked: _Targets, found: _Found, *, every: bool) -> None:
         """Write the answers to some targets.
 
         Where fewer joints than six miss a target, q is the least miss, if not `every`.
         """
+        if self._solver.first is None:
+            self._answer_left(asked, found, None, every=every)
+            return
+        left, first = self._answer_settled(asked, found)
+        if left.size:
+            some = found.at(left)
+            self._answer_left(asked.at(left), some, first, every=every)
+            for part, there in zip(found, some, strict=True):
+                part[left] = there
+
+    def _answer_settled(
+        self, asked: _Targets, found: _Found
+    ) -> tuple[Whole, list[Array]]:
+        """Write the answers to targets where the first search is sure of them.
+
+        Returns:
+            The other targets, and what the search has found of them.
+        """
+        first, threads = self._solver.first, asked.threads
+        assert first is not None
+        left: list[Whole] = []
+        parts: list[list[Array]] = []
+        # The arrays of few targets stay in the cache.
+        for k in range(0, max(len(asked.targets), 1), FEW_AT_ONCE):
+            piece = slice(k, k + FEW_AT_ONCE)
+            some, there = asked.at(piece), found.at(piece)
+            outputs = called(first, threads, self._inner(some.targets))
+            reason = np.empty(there.reason.shape)
+            is_settled = np.empty(len(reason))
+            self._answers(
+                some.targets,
+                some.allowed,
+                some.near,
+                outputs[0],
+                out=(there.q, there.squares, reason, is_settled),
+                threads=threads,
+            )
+            there.reason[:] = reason
+            open_ = np.flatnonzero((outputs[1] < 1.0) | (is_settled < 1.0))
+            left.append(open_ + k)
+            parts.append([part[open_] for part in outputs])
+        columns = zip(*parts, strict=True)
+        return np.concatenate(left), [np.concatenate(column) for column in columns]
+
+    def _answer_left(
+        self,
+        asked: _Targets,
+        found: _Found,
+        first: list[Array] | None,
+        *,
+        every: bool,
+    ) -> None:
+        """Write the answers to targets, whatever they are.
+
+        Args:
+            asked: The targets.
+            found: What is written to.
+            first: What the first search has found, if it was asked.
+            every: As for `_answer`.
+        """
+        found.q[:] = found.squares[:] = np.nan
+        found.reason[:], found.doubt[:] = OUT_OF_REACH, COMPLETE
         inner = self._inner(asked.targets)
         rigid = np.isfinite(inner[:, 0, 0]) & np.isfinite(inner[:, :3, 3]).all(axis=1)
         found.reason[~rigid] = INVALID_TARGET
@@ -273,7 +353,8 @@ class GeneralForm:
             return
         if len(some) < len(inner):
             inner = np.ascontiguousarray(inner[some])
-        solved = self._solver.solve(inner, threads=asked.threads)
+            first = None if first is None else [part[some] for part in first]
+        solved = self._solver.solve(inner, first=first, threads=asked.threads)
         found.doubt[some] = np.where(solved.unsure, CLOSE, COMPLETE)
         found.doubt[some[solved.infinite]] = MANY
         rows = some[solved.rows]

@@ -136,7 +136,8 @@ class Candidates:
         """Return why there may be others, as numbers of `Doubt`, shape (count,)."""
         if callable(self._doubt):
             self._doubt = self._doubt()
-        return np.broadcast_to(np.asarray(self._doubt, np.int8), len(self.q))
+        doubt = np.asarray(self._doubt, np.int8)
+        return doubt if doubt.ndim else np.full(len(self.q), doubt)
 
     def add_doubt(self, why: int, of: Any = True) -> None:
         """Say why there may be others, of those that seemed complete.

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cached_property, partial
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -69,7 +69,6 @@ Reasons = npt.NDArray[np.int8]
 AT_ONCE = 4096  # targets that are tried at all other arm angles
 BEHIND_Q = 3  # numbers behind q in an answer of the best branch
 
-SINGLE: Final = 2  # dimensions of the branches of one target
 MOST_TOLERANCES = 64
 
 MOST_CHANGE = 1e4
@@ -286,7 +285,7 @@ class RecognisedForm:
         q, squares, numbers, outside, singular = self._every(target, self._usual)
         if outside.item() or NOT_FOUND in numbers.tolist():
             return None
-        doubt = partial(self._doubts, q, numbers, singular)
+        doubt = partial(self._doubt_of_one, q, singular)
         found = q, squares, numbers, doubt
         return Answers.of_branches(found, self._problem, self.branches)
 
@@ -365,28 +364,42 @@ class RecognisedForm:
         """Return why branches may not be all answers, numbers of `Doubt`, (count,).
 
         Args:
-            q: The branches, NaN where one does not exist, shape (count, b, n), or of a
-                single target (b, n).
-            reason: Of each, (count, b) or (b,).
-            singular: How many stand for infinitely many answers, (count,) or ().
+            q: The branches, NaN where one does not exist, shape (count, b, n).
+            reason: Of each, (count, b).
+            singular: How many stand for infinitely many answers, (count,).
         """
-        if q.ndim == SINGLE:
-            q, reason, singular = (
-                q[np.newaxis],
-                reason[np.newaxis],
-                singular[np.newaxis],
-            )
-        usual, closed = self._usual_doubt, self.arm.closed
-        # The formula is that of an arm a little different: where that is singular to
-        # its accuracy, answers of this arm may be far from those of the formula.
-        least = max(REGULAR, MOST_CHANGE * closed.accuracy / closed.arm.size)
-        exists = ~np.isnan(q[..., 0])
-        many = singular > 0.0
-        rows = np.nonzero(exists)[0]
-        many[rows[manipulability(self._problem)(q[exists]) <= least]] = True
+        usual = self._usual_doubt
+        many = (singular > 0.0) | self._are_singular(q).any(axis=1)
         found = np.where(many, MANY, usual)
         found[(found == usual) & (reason == NOT_FOUND).any(axis=1)] = MISSED
         return found.astype(np.int8)
+
+    def _doubt_of_one(self, q: Array, singular: Array) -> Reasons:
+        """Return what `_doubts` does of one target, (1,), whose branches are settled.
+
+        Args:
+            q: As for `_doubts`, shape (b, n).
+            singular: The same, shape ().
+        """
+        is_many = singular.item() > 0.0 or self._are_singular(q).any()
+        return np.array([MANY if is_many else self._usual_doubt], np.int8)
+
+    def _are_singular(self, q: Array) -> Truths:
+        """Return which branches are singular to the accuracy of the formula, (..., b).
+
+        It is that of an arm a little different: where that is singular to its accuracy,
+        answers of this arm may be far from those of the formula.
+        """
+        kernel, least = self._manipulability
+        # of branches that do not exist it is NaN, which is not less
+        return np.less_equal(kernel(q), least)
+
+    @cached_property
+    def _manipulability(self) -> tuple[AnyKernel, float]:
+        """Return its kernel, and up to which an answer is singular."""
+        closed = self.arm.closed
+        least = max(REGULAR, MOST_CHANGE * closed.accuracy / closed.arm.size)
+        return manipulability(self._problem), least
 
     def _branches(
         self,

@@ -19,6 +19,7 @@ from armillary.trace.functions import absolute, maximum, select, sqrt
 
 __all__ = [
     "Factored",
+    "back_substituted",
     "determinant",
     "factored",
     "inverse_pivots",
@@ -177,14 +178,33 @@ def solve(M: Factored, inverses: Sequence[Any], y: Sequence[Any]) -> list[Any]:
     last = [*middle[3:], *lower[3:]]
     for each in three:
         each.of(last)
+    right = [*upper[:3], *middle[:3], *last]
+    return back_substituted(M, inverses, right)
+
+
+def back_substituted(
+    M: Factored,
+    inverses: Sequence[Any],
+    right: Sequence[Any],
+    ends: Sequence[float] = (),
+) -> list[Any]:
+    """Return x of the triangle R of M, R x = right.
+
+    Args:
+        M: The factors.
+        inverses: Those of the pivots, small ones raised.
+        right: Numbers of the rows, shape (12,).
+        ends: The last numbers of x, in place of what the last rows say.
+    """
     rows = [
         *([*M.first[k][:9], 0.0, 0.0, 0.0] for k in range(3)),
         *([0.0] * 3 + M.second[k] for k in range(3)),
         *([0.0] * 6 + M.third[k] for k in range(6)),
     ]
-    right = [*upper[:3], *middle[:3], *last]
     x: list[Any] = [0.0] * 12
-    for k in reversed(range(12)):
+    known = 12 - len(ends)
+    x[known:] = ends
+    for k in reversed(range(known)):
         total = right[k]
         for j in range(11, k, -1):
             total = total - rows[k][j] * x[j]

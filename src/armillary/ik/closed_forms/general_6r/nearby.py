@@ -19,6 +19,7 @@ import numpy as np
 from armillary.ik.closed_forms.general_6r.eliminant import (
     TINY,
     Factored,
+    back_substituted,
     factored,
     inverse_pivots,
     product,
@@ -62,7 +63,6 @@ _PARTS = range(6), range(6, 10), range(10, 14)
 
 ITERATIONS = 3
 MOST_STEP = 0.1
-START = np.random.default_rng(7).normal(size=(FOUND, 12)).tolist()
 
 # Tangents are of half angles less these: their poles are at angles that are rare.
 TURNED = (0.7, 1.1)
@@ -192,18 +192,25 @@ def candidates_program(
 def _span(M: Factored, D: list[list[Any]], count: int) -> list[list[Any]]:
     """Return vectors (12,) that span those of the nearest roots, as many."""
     inverses = inverse_pivots(M)
+    # Of a singular M = Q R the last pivot of R is 0, and R x = 0 for the x that ends
+    # with 1: a step of inverse iteration from the last column of Q.
+    nothing = [0.0] * 12
+    ends = [(1.0,)] if count == 1 else [(1.0, 0.0), (0.0, 1.0)]
+    span = [back_substituted(M, inverses, nothing, end) for end in ends]
     if count == 1:
-        # M^-1 D M^-1 y, of any length, which has a bound as small pivots are raised
-        one = solve(M, inverses, START[0])
-        return [solve(M, inverses, product(D, one))]
-    span: list[list[Any]] = START
+        return span
+    span = _orthonormal(span)
     for _ in range(ITERATIONS):
-        span = [solve(M, inverses, product(D, y)) for y in span]
-        one = _unit(span[0])
-        along = _dot(one, span[1])
-        other = [b - along * a for a, b in zip(one, span[1], strict=True)]
-        span = [one, _unit(other)]
+        span = _orthonormal([solve(M, inverses, product(D, y)) for y in span])
     return span
+
+
+def _orthonormal(span: list[list[Any]]) -> list[list[Any]]:
+    """Return two unit vectors of the same span, across each other."""
+    one = _unit(span[0])
+    along = _dot(one, span[1])
+    other = [b - along * a for a, b in zip(one, span[1], strict=True)]
+    return [one, _unit(other)]
 
 
 def _dot(a: Sequence[Any], b: Sequence[Any]) -> Any:

@@ -13,6 +13,7 @@ left to the general solver.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -121,13 +122,21 @@ class NominalSolver:
         slides = general.arm.slides
         self._polish = polish_kernel(self._links, slides, len(slides))
         self._size = shared_kernel(_determinant_program())
+        self.first = None
         angles = np.random.default_rng(7).uniform(-np.pi, np.pi, (SAMPLES, 6))
         usual = float(np.median(self._size(self._links, angles)))
         self._least = REGULAR * math.sqrt(nominal.deviation) * usual
         self._clear = CLEAR**2 * nominal.deviation
 
-    def solve(self, inner: Array, *, threads: int | None = None) -> Solutions:
+    def solve(
+        self,
+        inner: Array,
+        *,
+        first: Sequence[Array] | None = None,
+        threads: int | None = None,
+    ) -> Solutions:
         """Return all solutions of targets, as `SixAxesSolver.solve`."""
+        assert first is None, "there is no such kernel"
         count = len(inner)
         angles, missed, loose = self._formula(inner, threads=threads)
         met = missed < MET

@@ -205,7 +205,23 @@ class SixAxesSolver:
         counts = np.bincount(found.rows, minlength=SAMPLES)
         return int(((own > SAME) | (counts > MOST)).sum())
 
-    def solve(self, inner: Array, *, threads: int | None = None) -> Solutions:
+    @cached_property
+    def first(self) -> Kernel | None:
+        """Return the kernel of the first search where what it is sure of is the answer.
+
+        Its input is `inner`, see `solve`; its outputs are those of `search_kernel`.
+        """
+        if self._is_mixed or self._stilled is not None:
+            return None
+        return self._orders[0].first
+
+    def solve(
+        self,
+        inner: Array,
+        *,
+        first: Sequence[Array] | None = None,
+        threads: int | None = None,
+    ) -> Solutions:
         """Return all solutions of targets.
 
         Where some axes stay at zero, those are joint positions that miss the targets
@@ -214,9 +230,10 @@ class SixAxesSolver:
         Args:
             inner: The last axis's frame in that of the first, lengths in units of the
                 arm's `scale`, shape (count, 4, 4).
+            first: What the kernel `first` has found, if it was asked.
             threads: As for kernels.
         """
-        whole = self._of_six(inner, threads)
+        whole = self._of_six(inner, threads, first)
         return (
             whole if self._stilled is None else self._put_still(whole, inner, threads)
         )
@@ -285,9 +302,17 @@ class SixAxesSolver:
         except NotApplicable:
             return None
 
-    def _of_six(self, inner: Array, threads: int | None) -> Solutions:
+    def _of_six(
+        self,
+        inner: Array,
+        threads: int | None,
+        first: Sequence[Array] | None = None,
+    ) -> Solutions:
         """Return all solutions where all six axes move."""
-        found, is_whole, most = self._first(self._orders[0], inner, threads)
+        if first is None:
+            found, is_whole, most = self._first(self._orders[0], inner, threads)
+        else:
+            found, is_whole, most = _of_slots(*first)
         again = np.arange(len(inner)) if self._is_mixed else np.flatnonzero(~is_whole)
         unsure, infinite = np.zeros((2, len(inner)), np.bool_)
         if not again.size:
@@ -436,16 +461,11 @@ class SixAxesSolver:
         parts: list[tuple[Any, ...]] = []
         for k in range(0, max(count, 1), FIRST_AT_ONCE):
             targets = inner[k : k + FIRST_AT_ONCE]
-            slots, is_whole, most = called(order.first, threads, targets)
-            flat = slots.reshape(-1, slots.shape[-1])
-            filled = np.flatnonzero(flat[:, STATE] > 0.0)
-            rows = filled // slots.shape[1] + k
-            parts.append((rows, flat.take(filled, axis=0), is_whole, most))
+            part, *others = _of_slots(*called(order.first, threads, targets))
+            parts.append((part.rows + k, *part.parts[1:], *others))
         joined = map(np.concatenate, zip(*parts, strict=True))
-        rows, of, is_whole, most = joined if len(parts) > 1 else parts[0]
-        columns = rows, of[:, :STATE], of[:, KEY:], of[:, REGULAR]
-        found = FoundSolutions._make((*columns, count))
-        return found, is_whole > 0.0, _even(most)
+        rows, of, keys, regular, is_whole, most = joined if len(parts) > 1 else parts[0]
+        return FoundSolutions(rows, of, keys, regular, count), is_whole, most
 
     def _first_of_mixed(
         self, order: Order, inner: Array, threads: int | None
@@ -659,6 +679,17 @@ class SixAxesSolver:
     ) -> FoundSolutions:
         """Return what is found, with more of some targets."""
         return found.with_others(again, distinct(more))
+
+
+def _of_slots(
+    slots: Array, is_whole: Array, most: Array
+) -> tuple[FoundSolutions, Truths, Array]:
+    """Return what `_first` does, of outputs of the kernel."""
+    flat = slots.reshape(-1, slots.shape[-1])
+    filled = np.flatnonzero(flat[:, STATE] > 0.0)
+    of = flat.take(filled, axis=0)
+    columns = filled // slots.shape[1], of[:, :STATE], of[:, KEY:], of[:, REGULAR]
+    return FoundSolutions._make((*columns, len(slots))), is_whole > 0.0, _even(most)
 
 
 def _samples(links: Array, slides: Sequence[bool]) -> tuple[Array, Array]:

@@ -67,6 +67,10 @@ MOST_STEPS, MOST_MIXED_STEPS = 6, 12
 EXACT = 1e-14
 """Error of the inner pose below which no step is taken."""
 
+BENDS = 20.0
+"""Error that a step leaves, at most, in squares of the largest part of it: half the sum
+of 36 second derivatives, lengths in units of the arm."""
+
 SINGULAR, SINGULAR_BY_ERROR = 1e-8, 1e-6
 """The arm is singular where |det J|, lengths in units of the arm, is less than the one,
 or than the error that is left divided by the other."""
@@ -315,7 +319,10 @@ def _step(  # noqa: PLR0912, PLR0915
     moves: Any = None,
     weight: Any = 1.0,
 ) -> Any:
-    """Return q after a step; error, keys, `regular` before it; whether it was taken."""
+    """Return q after a step; error, keys, `regular` before it; whether others follow.
+
+    Of a last step the error is that after it.
+    """
     axes: list[Any] = []
     parts: list[Any] = []
     x, y, z, p = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (0.0, 0.0, 0.0)
@@ -368,7 +375,6 @@ def _step(  # noqa: PLR0912, PLR0915
     for k in range(6):
         det = det * rows[k][k]
     det = absolute(det)
-    is_regular = (det > SINGULAR) & (error < SINGULAR_BY_ERROR * det)
     pivots = [rows[k][k] for k in range(6)]
     inverses = [1.0 / select(absolute(x) < PIVOT, PIVOT, x) for x in pivots]
     step: list[Any] = [0.0] * 6
@@ -377,7 +383,7 @@ def _step(  # noqa: PLR0912, PLR0915
         for j in reversed(range(k + 1, 6)):
             total = total - rows[k][j] * step[j]
         step[k] = total * inverses[k]
-    is_off = error > EXACT
+    is_off: Any = error > EXACT
     ahead: list[Any] = []
     for k, (a, b) in enumerate(zip(q, step, strict=True)):
         moved = a + minimum(maximum(b, -LONGEST_STEP), LONGEST_STEP)
@@ -388,6 +394,15 @@ def _step(  # noqa: PLR0912, PLR0915
         sum((w * x for w, x in zip(row, parts, strict=True)), 0.0)
         for row in _KEY_ROWS.tolist()
     ]
+    if slides is None:
+        # Most starts are so near that one step is enough: its error need not be seen.
+        longest: Any = 0.0
+        for b in step:
+            longest = maximum(longest, absolute(b))
+        is_last = is_off & (det > SINGULAR) & (BENDS * longest * longest < EXACT)
+        error = select(is_last, EXACT, error)
+        is_off = is_off & ~is_last
+    is_regular = (det > SINGULAR) & (error < SINGULAR_BY_ERROR * det)
     regular = select(is_regular, 1.0, 0.0)
     return ahead, error, keys, regular, select(is_off, 1.0, 0.0)
 
