@@ -552,7 +552,7 @@ def general_arm(problem: IKProblem) -> ArmProblem:
     """Return the arm of a problem as six axes anywhere, of any family.
 
     Raises:
-        NotApplicable: Its joints are no six axes.
+        NotApplicable: There are more than six, or too many slide.
     """
     return _arm(problem, problem.goals[0], problem.selection, is_general=True)
 
