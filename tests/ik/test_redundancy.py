@@ -11,6 +11,7 @@ import pytest
 import armillary as arm
 from armillary import Cell, Pose
 from armillary.errors import ModelError, ShapeError, UnknownName
+from armillary.ik import general_form
 from armillary.ik.free_joint import FreeJoint, free_joint
 from armillary.ik.query import query_of
 from armillary.ik.reason import Reason
@@ -151,6 +152,47 @@ def test_a_joint_between_the_others_may_be_given() -> None:
         ].max()
         < 1e-9
     )
+
+
+@pytest.mark.parametrize("make", [any_seven, franka])
+def test_values_of_a_joint_between_the_others_share_kernels(
+    make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another value is another arm, of which the axes are inputs."""
+    cell, made = make(), list[str]()
+    program = general_form.checked_program
+
+    def counted(arm: Any) -> Any:
+        made.append(arm.closed.family.name)
+        return program(arm)
+
+    monkeypatch.setattr(general_form, "checked_program", counted)
+    q = np.random.default_rng(1).uniform(-2.0, 2.0, (12, 7))
+    ik, targets = cell.ik("tool"), cell.fk("tool")(q)
+    found = ik.all(targets, redundancy={"l2": q[:, 2]})
+    assert 0 < len(made) <= 4  # axes that are written with other signs are others
+    assert own_error(found, q) < 1e-6
+    poses = cell.fk("tool")(found.q[found.success])
+    wanted = np.broadcast_to(targets[:, None], (*found.success.shape, 4, 4))
+    np.testing.assert_allclose(poses, wanted[found.success], atol=1e-9)
+    others = [f"l{j}" for j in range(7) if j != 2]
+    for k in range(2):  # the arm that is left, by itself
+        state = cell.home.replace(q=q[k])
+        alone = cell.ik("tool", joints=others, state=state).all(targets[k])
+        some = found.q[k][found.success[k]][:, [0, 1, 3, 4, 5, 6]]
+        assert len(some) == alone.success.sum()
+        apart = turned_apart(some[:, None], alone.q[alone.success][None])
+        assert apart.min(axis=0).max() < 1e-6
+
+
+def test_a_value_that_leaves_a_simpler_arm_has_its_formula() -> None:
+    """With joint 3 of a Panda at zero, three axes are parallel."""
+    cell = franka()
+    q = np.random.default_rng(2).uniform(-2.0, 2.0, (6, 7))
+    q[:4, 2] = 0.0
+    found = cell.ik("tool").all(cell.fk("tool")(q), redundancy={"l2": q[:, 2]})
+    assert own_error(found, q) < 1e-6
+    assert found.complete[:4].all()
 
 
 def test_several_joints_may_be_given() -> None:

@@ -119,12 +119,17 @@ def _found(problem: IKProblem) -> FreeJoint | None:
 
 
 class FreeJoint:
-    """A joint that may be given, and the closed form of the others."""
+    """A joint that may be given, and the closed form of the others.
+
+    Attributes:
+        problem: What is solved.
+        place: The place in q of the joint.
+    """
 
     def __init__(self, problem: IKProblem, form: HeldForm) -> None:
         """Prepare for a problem and the closed form for a given joint."""
-        self._problem, self._form = problem, form
-        self._place = problem.joints.index(form.joints[0])
+        self.problem, self._form = problem, form
+        self.place = problem.joints.index(form.joints[0])
         self._is_named = not form.is_general
 
     branches: tuple[tuple[str, ...], ...] = ()
@@ -142,7 +147,7 @@ class FreeJoint:
         if every:
             low, high = self._ends
             values = np.linspace(low, high, SOME)
-            return self._every_at(query, np.tile(values, (len(query.targets), 1)))
+            return self.every_at(query, np.tile(values, (len(query.targets), 1)))
         return self.nearest(query, np.full(len(query.targets), np.inf))
 
     def nearest(self, query: IKQuery, least: Array) -> Candidates:
@@ -154,7 +159,7 @@ class FreeJoint:
                 infinite where there is none, shape (count,): no answer is sought where
                 the joint alone is farther from `near` than that.
         """
-        near = np.clip(query.wanted, *self._problem.finite_limits)
+        near = np.clip(query.wanted, *self.problem.finite_limits)
         query = query._replace(near=near)
         parts = [
             self._nearest(query.at(slice(k, k + AT_ONCE)), least[k : k + AT_ONCE])
@@ -164,7 +169,7 @@ class FreeJoint:
         found = _candidates(rows)
         outside = np.flatnonzero(rows[:, -2] % 1.0 >= OUTSIDE)
         if outside.size:  # they are put at limits
-            held = np.ascontiguousarray(rows[outside, self._place, np.newaxis])
+            held = np.ascontiguousarray(rows[outside, self.place, np.newaxis])
             at = self._form.candidates(query.at(outside, held=held))
             found.take(outside, at)
         return found
@@ -187,13 +192,13 @@ class FreeJoint:
             held = values.reshape(-1, 1)
             return kernel(target, allowed, near, held, threads=1)[np.newaxis]
 
-        place = slice(self._place, self._place + 1)
+        place = slice(self.place, self.place + 1)
         (row,) = self._best(rows, near[place], np.array([least]), PLAIN)
         return row if row[-2] in SUCCESSES else None
 
     def _nearest(self, query: IKQuery, least: Array) -> Array:
         """Return the rows of `HeldForm.nearest` that are best, shape (count, n + 4)."""
-        near = np.broadcast_to(query.wanted[..., self._place], len(least))
+        near = np.broadcast_to(query.wanted[..., self.place], len(least))
         if query.avoid is not None:
             return self._best(partial(self._free_rows, query), near, least, TESTED)
 
@@ -237,14 +242,14 @@ class FreeJoint:
 
         most: How far from `near` they may be, (count,).
         """
-        low, high = (ends[self._place] for ends in self._problem.limits)
+        low, high = (ends[self.place] for ends in self.problem.limits)
         ends = np.maximum(near - most, low), np.minimum(near + most, high)
         return ends[0][:, np.newaxis], ends[1][:, np.newaxis]
 
     @cached_property
     def _is_endless(self) -> bool:
         """Return whether the joint lacks a limit."""
-        return not all(math.isfinite(x[self._place]) for x in self._problem.limits)
+        return not all(math.isfinite(x[self.place]) for x in self.problem.limits)
 
     def _free_rows(self, query: IKQuery, values: Array) -> Array:
         """Return rows at values, shape (count, V, n + 4), that touch nothing."""
@@ -269,7 +274,7 @@ class FreeJoint:
         held = np.ascontiguousarray(values).reshape(-1, 1)
         return self._form.candidates(query.at(rows, held=held), every=every)
 
-    def _every_at(self, query: IKQuery, values: Array) -> Candidates:
+    def every_at(self, query: IKQuery, values: Array) -> Candidates:
         """Return all candidates for each target at its values, shape (count, V)."""
         found = self._form_at(query, values, every=True)
         return Candidates(
@@ -282,8 +287,8 @@ class FreeJoint:
     @cached_property
     def _ends(self) -> tuple[float, float]:
         """Return the least and greatest value of the joint that are tried."""
-        low, high = self._problem.start_range
-        return float(low[self._place]), float(high[self._place])
+        low, high = self.problem.start_range
+        return float(low[self.place]), float(high[self.place])
 
     def way(
         self,
@@ -314,7 +319,7 @@ class FreeJoint:
         layers = min(density * layers, count)
         keys = np.unique(np.linspace(0, count - 1, layers).round().astype(np.int64))
         query = query._replace(near=query.home if start is None else start)
-        k, (low, high) = self._place, self._ends
+        k, (low, high) = self.place, self._ends
         grid = np.linspace(low, high, width)
         known = np.clip(known[keys, k], low, high)
         values = np.column_stack([np.tile(grid, (len(keys), 1)), known])
@@ -334,7 +339,7 @@ class FreeJoint:
             spacing /= FINER
         every: Array = np.arange(count, dtype=np.float64)
         columns: list[Array] = [np.interp(every, keys, column) for column in q.T]
-        near: Array = self._problem.within(np.stack(columns, axis=1))
+        near: Array = self.problem.within(np.stack(columns, axis=1))
         held = np.ascontiguousarray(near[:, k, None])
         found = self._form.candidates(query._replace(near=near, held=held))
         found = found.nearest(near)
@@ -455,7 +460,7 @@ class FreeJoint:
     def _nodes(self, query: IKQuery, values: Array) -> tuple[Array, Truths]:
         """Return q (K, G, b, n) of all branches at values, and which succeed."""
         layers, width = values.shape
-        found = self._every_at(query, values)
+        found = self.every_at(query, values)
         n = found.q.shape[2]
         q, ok = found.q.reshape(layers * width, -1, n), found.success
         ok = ok.reshape(q.shape[:2])
@@ -468,12 +473,12 @@ class FreeJoint:
     @cached_property
     def _turns(self) -> Truths:
         """Return which joints may be whole turns apart within limits, shape (n,)."""
-        low, high = self._problem.limits
-        return self._problem.turning & (high - low > math.tau)
+        low, high = self.problem.limits
+        return self.problem.turning & (high - low > math.tau)
 
     def _unwound(self, way: Array, start: Array | None) -> Array:
         """Return a way on which joints that turn do so as little as limits allow."""
-        problem = self._problem
+        problem = self.problem
         came = way[0] if start is None else start
         for t, q in enumerate(way):
             way[t] = came = nearest_turns(q, came, problem.limits, problem.turning)

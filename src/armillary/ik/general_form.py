@@ -19,7 +19,11 @@ from armillary.ik.closed_forms.branch import SLACK, ArmProblem
 from armillary.ik.closed_forms.family import NotApplicable
 from armillary.ik.closed_forms.general_6r.answers_kernel import answers_kernel
 from armillary.ik.closed_forms.general_6r.geometry import SixAxes
-from armillary.ik.closed_forms.general_6r.nominal import solver_of
+from armillary.ik.closed_forms.general_6r.nominal import (
+    LEAST,
+    NominalSolver,
+    solver_of,
+)
 from armillary.ik.closed_forms.general_6r.orders import called
 from armillary.ik.closed_forms.general_6r.solver import MOST
 from armillary.ik.closed_forms.program import (
@@ -52,7 +56,7 @@ from armillary.ik.reason import (
 )
 from armillary.ik.recognised_form import allowed_of, candidate_of
 from armillary.ik.solution import Answers, Solution
-from armillary.kernel import shared_kernel
+from armillary.kernel import Kernel, shared_kernel
 from armillary.kinematics.bound_kernel import AnyKernel, bind
 
 __all__ = ["GeneralForm"]
@@ -114,24 +118,35 @@ class GeneralForm:
         choices: What that is; empty where the Jacobian is not that of six joints.
         backwards: False.
         arm_angle: None.
-        values: Of the first inputs of its programs: what else the state decides.
+        values: Of the first inputs of its programs: what else the state decides, and
+            of one of several alike the numbers of its axes.
+        arm: What it is the form of.
     """
 
     backwards = False
     arm_angle = None
     branches = tuple((str(k + 1),) for k in range(MOST))
 
-    def __init__(self, problem: IKProblem, arm: ArmProblem) -> None:
+    def __init__(
+        self, problem: IKProblem, arm: ArmProblem, *, like: GeneralForm | None = None
+    ) -> None:
         """Prepare for a problem.
+
+        Args:
+            problem: What is solved.
+            arm: Its arm.
+            like: The form of an arm that differs in the numbers of its axes alone.
 
         Raises:
             NotApplicable: A pose of this arm leaves infinitely many answers.
         """
-        self._problem, self._arm = problem, arm
+        self._problem, self.arm, self._like = problem, arm, like
         self.family = arm.closed.family.name
         self.values = problem.values if arm.selection.shapes else []
         axes = arm.closed.arm
         assert isinstance(axes, SixAxes)
+        if arm.has_given_axes:
+            self.values = [*self.values, *axes.numbers]
         self.choices = SIGN if len(problem.joints) == SIX == axes.joints else ()
         try:
             self._solver = solver_of(axes)
@@ -264,19 +279,45 @@ class GeneralForm:
         return self._allowed(TOLERANCE)
 
     def _allowed(self, tolerance: tuple[float, float]) -> Array:
-        return allowed_of(tolerance, self._arm.closed.arm.size)
+        return allowed_of(tolerance, self.arm.closed.arm.size)
 
     @cached_property
     def _inner(self) -> AnyKernel:
-        return bind(shared_kernel(inner_program(self._arm)), self.values)
+        return bind(self._kernels[0], self.values)
 
     @cached_property
     def _checked(self) -> AnyKernel:
-        return bind(shared_kernel(checked_program(self._arm)), self.values)
+        return bind(self._kernels[1], self.values)
+
+    @cached_property
+    def _kernels(self) -> tuple[Kernel, Kernel]:
+        """Return the kernels of all inputs, shared by all arms that are alike."""
+        if self._like is not None:
+            return self._like._kernels
+        programs = inner_program(self.arm), checked_program(self.arm)
+        return shared_kernel(programs[0]), shared_kernel(programs[1])
+
+    @property
+    def is_of_six(self) -> bool:
+        """Return whether all six axes are joints, or a turn that does not matter."""
+        axes = self.arm.closed.arm
+        return isinstance(axes, SixAxes) and axes.moves == SIX
+
+    @property
+    def is_nearly_simpler(self) -> bool:
+        """Return whether a formula solves the arm, but for rounding."""
+        solver = self._solver
+        return isinstance(solver, NominalSolver) and solver.nominal.deviation <= LEAST
 
     @cached_property
     def _answers(self) -> AnyKernel:
-        return bind(answers_kernel(self._arm), self.values)
+        return bind(self._answers_kernel, self.values)
+
+    @cached_property
+    def _answers_kernel(self) -> Kernel:
+        if self._like is not None:
+            return self._like._answers_kernel
+        return answers_kernel(self.arm)
 
     def _answer(self, asked: _Targets, found: _Found, *, every: bool) -> None:
         """Write the answers to some targets.
@@ -418,7 +459,7 @@ class GeneralForm:
         far = answer[:, n + 2] == OUT_OF_REACH
         if far.any():
             if not every:
-                size = self._arm.closed.arm.size
+                size = self.arm.closed.arm.size
                 misses = answer[far, n] / size**2 + answer[far, n + 1]
                 worst_first = np.argsort(-misses, kind="stable")
                 at = rows[far][worst_first]

@@ -30,6 +30,7 @@ from armillary.ik.closed_forms.branch import (
     is_within,
 )
 from armillary.ik.closed_forms.family import NotApplicable
+from armillary.ik.closed_forms.general_6r.geometry import SixAxes
 from armillary.ik.closed_forms.program import FORBIDDEN, OUTSIDE, best_row
 from armillary.ik.form_of_arm import recognised
 from armillary.ik.general_form import GeneralForm
@@ -46,7 +47,7 @@ from armillary.ik.reason import (
     TURNS,
     succeeded,
 )
-from armillary.ik.recognised_form import RecognisedForm
+from armillary.ik.recognised_form import RecognisedForm, general_arm
 from armillary.kernel import shared_kernel
 from armillary.kinematics.bound_kernel import AnyKernel, bind
 from armillary.model.link_poses import poses_of
@@ -67,6 +68,8 @@ EXACT: Final = 1e-9  # what remains of an answer that need not be looked at agai
 SLACK: Final = 1e-9  # how far a given joint may be beyond its limits
 EXCESS: Final = 1e6  # times what is beyond limits counts more than steps
 MOST_KEPT: Final = 64  # closed forms of values of joints between the others
+GEOMETRY: Final = 1e-12
+"""How far axes may be from those of the model to stand for it, of the arm's size."""
 
 
 class _HeldSides(NamedTuple):
@@ -111,12 +114,16 @@ class HeldForm:
         count = len(problem.joints)
         self.others = [k for k in range(count) if k not in held]
         self._forms: dict[tuple[float, ...], RecognisedForm | GeneralForm] = {}
+        self._shares = False
+        self._shared: dict[tuple[tuple[float, ...], ...], GeneralForm] = {}
         self._sides = self._found_sides()
         is_outside = not self._sides.between
         home = problem.home[self.held] if is_outside else self._samples[0, self.held]
         form = self._form(tuple(home.tolist()))
         self.family, self.backwards = form.family, form.backwards
         self.is_general = isinstance(form, GeneralForm)
+        if isinstance(form, GeneralForm) and not is_outside:
+            self._shares = form.is_of_six and not problem.selection.shapes
         self.branches = form.branches if is_outside else ()
         self.choices = form.choices if is_outside else ()
 
@@ -270,13 +277,43 @@ class HeldForm:
         """Return the closed form of the other joints, the given ones at some values."""
         form = self._forms.get(held)
         if form is None:
-            form = recognised(self._left(held))
+            form = self._made(self._left(held))
             if form.arm_angle is not None:
                 raise NotApplicable("the joints that are left still leave a choice")
             if len(self._forms) >= MOST_KEPT:
                 self._forms.pop(next(iter(self._forms)))
             self._forms[held] = form
         return form
+
+    def _made(self, left: IKProblem) -> RecognisedForm | GeneralForm:
+        """Return the closed form of the joints that are left.
+
+        With another value of a joint between the others six axes differ in numbers
+        alone: these are inputs of kernels that the forms of all values share.
+        """
+        if not self._shares or left.branch is not None:
+            return recognised(left)
+        try:
+            arm = general_arm(left)
+            axes = arm.closed.arm
+            assert isinstance(axes, SixAxes)
+            if arm.closed.accuracy <= GEOMETRY * max(1.0, axes.size):
+                # Verified by the axes, which the kernels know, not by the model.
+                closed = arm.closed._replace(accuracy=0.0)
+                arm = arm._replace(closed=closed, has_given_axes=True)
+                # How q turns them is not an input: an axis may point either way.
+                drives = axes.drives + axes.rails
+                ways = tuple(
+                    (drive.of, round(drive.multiplier, 12), round(drive.offset, 12))
+                    for drive in drives
+                )
+                form = GeneralForm(left, arm, like=self._shared.get(ways))
+                if not form.is_nearly_simpler:
+                    self._shared.setdefault(ways, form)
+                    return form
+        except NotApplicable:
+            pass  # it may be of a family that has a formula
+        return recognised(left)
 
     def _left(self, held: Sequence[float]) -> IKProblem:
         """Return the problem of the other joints, the given ones at some values."""

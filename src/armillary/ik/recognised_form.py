@@ -577,15 +577,29 @@ def _arm_within(problem: IKProblem) -> ArmProblem:
     return _arm(problem, problem.goals[0], selection)
 
 
+def general_arm(problem: IKProblem) -> ArmProblem:
+    """Return the arm of a problem as six axes anywhere, of any family.
+
+    Raises:
+        NotApplicable: There are more than six, or too many slide.
+    """
+    return _arm(problem, problem.goals[0], problem.selection, is_general=True)
+
+
 def _arm(
-    problem: IKProblem, goal: Goal, selection: Inputs, outer: Goal | None = None
+    problem: IKProblem,
+    goal: Goal,
+    selection: Inputs,
+    outer: Goal | None = None,
+    *,
+    is_general: bool = False,
 ) -> ArmProblem:
     with IMPORT_LOCK:  # all families
         from armillary.ik.closed_forms.recognise import recognise
 
     lower, upper = problem.limits
     limits = lower.tolist(), upper.tolist()
-    closed = recognise(problem.tree, goal, selection)
+    closed = recognise(problem.tree, goal, selection, is_general=is_general)
     rows = problem.rows.pairs
     return ArmProblem(problem.tree, goal, selection, limits, closed, outer, rows=rows)
 

@@ -1,29 +1,55 @@
 """Answers no joint of which is farther from `near` than a largest step.
 
 The nearest answer has the least sum of squares, and of a redundant arm another may have
-a smaller largest step. That is sought by projections in turns (von Neumann 1950): q is
-cut to the box of allowed steps, a local search leads from there back to the target, and
-so on. The box is a part of the allowed one, so that few turns end within that, and
-every other search begins beyond what was cut off. What is not found is a jump.
+a smaller largest step. What is found nowhere is a jump.
+
+If one joint may be given so that the others have a formula (`free_joint.py`), the
+answers within the box of allowed steps are curves along that joint. All branches at
+VALUES of it, then finer ones around those that are least beyond the box, find what
+there is.
+
+Else it is sought by projections in turns (von Neumann 1950): q is cut to the box, a
+local search leads from there back to the target, and so on. The box is a part of the
+allowed one, so that few turns end within that, and every other search begins beyond
+what was cut off.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, ShapeError
+from armillary.forks import IMPORT_LOCK
 from armillary.ik.method import Candidates
 from armillary.ik.numeric import NumericSearch
 from armillary.ik.query import IKQuery
-from armillary.ik.reason import JUMP
+from armillary.ik.reason import JUMP, LIMITS
 from armillary.ik.targets import as_reals
+
+if TYPE_CHECKING:  # imported where it is asked for
+    from armillary.ik.free_joint import FreeJoint
 
 __all__ = ["allowed_steps", "is_within", "within_steps"]
 
 Array = npt.NDArray[np.float64]
+Whole = npt.NDArray[np.int64]
+
+VALUES: Final = np.linspace(0.0, 1.0, 64)
+"""Values of a given joint that are tried first, as parts of its allowed steps."""
+
+LEAST: Final = 4  # about how many of them finer values are tried
+AROUND: Final = np.linspace(-1.0, 1.0, 9)
+"""These, as parts of the distance between two before."""
+
+ROUNDS: Final = 12
+FINER: Final = 4.0  # each round is as many times as fine as the one before
+UNJUDGED: Final = 4  # rounds after which what cannot come within the box is given up
+MOST_FALL: Final = 3.0  # see `_least_possible`
+AT_ONCE: Final = 256  # targets
 
 TURNS: Final = (
     *[(0.7, 2.0), (0.7, 0.0)] * 4,
@@ -39,8 +65,8 @@ FARTHEST: Final = 2.0
 of the allowed steps. Of an answer that is surely the nearest, 1 would be enough.
 """
 
-ALONE: Final = 2
-"""Turns where nothing is free: answers stand alone, and others lead to the same."""
+FEW: Final = 2
+"""Turns where nothing is free, as answers stand alone, or all branches follow."""
 
 
 def allowed_steps(largest_step: Any, near: Any, n: int) -> Array:
@@ -106,8 +132,95 @@ def within_steps(
     if not rows.size:
         return
     found.reason[rows] = JUMP
-    if numeric is not None and numeric.problem.can_search and query.can_search:
-        _search(found, numeric, query, near, steps, rows)
+    if numeric is None or not (numeric.problem.can_search and query.can_search):
+        return
+    with IMPORT_LOCK:
+        from armillary.ik.free_joint import free_joint
+
+    free = free_joint(numeric.problem) if numeric.problem.is_redundant else None
+    is_quick = free is not None and free.is_quick
+    few = is_quick or not numeric.problem.is_redundant
+    _search(found, numeric, query, near, steps, rows, TURNS[:FEW] if few else TURNS)
+    if free is None or not is_quick:
+        return
+    rows = rows[found.reason[rows, 0] == JUMP]
+    for k in range(0, rows.size, AT_ONCE):
+        _scan(found, free, query, near, steps, rows[k : k + AT_ONCE])
+
+
+def _scan(
+    found: Candidates,
+    free: FreeJoint,
+    query: IKQuery,
+    near: Array,
+    most: Array,
+    rows: Whole,
+) -> None:
+    """Write over jumps to some targets answers within the steps, if there are any."""
+    low, high = free.problem.limits
+    low, high = np.maximum(near - most, low), np.minimum(near + most, high)
+    rows = rows[(low[rows] <= high[rows]).all(axis=1)]
+    first, last = (x[rows, free.place].reshape(-1, 1, 1) for x in (low, high))
+    values = first + (last - first) * VALUES  # (count, 1, V), then (count, LEAST, V)
+    for turn in range(ROUNDS):
+        every = free.every_at(query.at(rows), values.reshape(len(rows), -1))
+        steps = most[rows, np.newaxis]
+        apart = np.abs(every.q - near[rows, np.newaxis])
+        inside = every.success & (apart <= steps).all(axis=2)
+        good = inside.any(axis=1)
+        if good.any():
+            squares = np.where(inside, (apart * apart).sum(axis=2), np.inf)
+            found.take(rows[good], every.chosen(squares.argmin(axis=1)), good)
+        # How far answers are beyond the box, in parts of the allowed steps: this is
+        # continuous along a branch, also where that leaves the limits.
+        beyond = np.maximum(low[rows, np.newaxis] - every.q, every.q - high[rows, None])
+        worth = (beyond / steps).max(axis=2)
+        worth = np.where(every.success | (every.reason == LIMITS), worth, np.inf)
+        worth = worth.reshape(*values.shape, -1).min(axis=-1)
+        if turn == 0:
+            best = _local_minima(worth).argpartition(LEAST, axis=-1)[..., :LEAST]
+        else:
+            best = worth.argmin(axis=-1)[..., np.newaxis]
+        hopeful = np.isfinite(np.take_along_axis(worth, best, axis=-1))
+        if turn >= UNJUDGED:
+            hopeful &= _least_possible(worth, best) <= 0.0
+        left = ~good & hopeful.any(axis=(1, 2))
+        if not left.any() or query.is_late:
+            break
+        centre = np.take_along_axis(values, best, axis=-1)[left].reshape(-1, LEAST, 1)
+        rows, first, last = rows[left], first[left], last[left]
+        spacing = (last - first) / (len(VALUES) - 1) * FINER**-turn
+        values = np.clip(centre + spacing * AROUND, first, last)
+
+
+def _local_minima(worth: Array) -> Array:
+    """Return numbers along the last axis, infinite where one beside is less."""
+    least = worth.copy()
+    least[..., 1:][worth[..., :-1] < worth[..., 1:]] = np.inf
+    least[..., :-1][worth[..., 1:] < worth[..., :-1]] = np.inf
+    return least
+
+
+def _least_possible(worth: Array, at: Whole) -> Array:
+    """Return how small a function may be beside some of its values.
+
+    Where it is convex it falls by no more than it changes between the values next to
+    these; where a branch ends, as a square root does, by no more than 1 / (sqrt(2) - 1)
+    times that.
+
+    Args:
+        worth: Values in order, infinite where there are none, shape (..., V).
+        at: Places of those, shape (..., k).
+    """
+    known = np.isfinite(worth)
+    both = known[..., 1:] & known[..., :-1]
+    finite = np.where(known, worth, 0.0)
+    change = np.where(both, np.abs(np.diff(finite, axis=-1)), -1.0)
+    # Between values k and k + 1 is change k; of one alone nothing is known.
+    sides = np.clip(at[..., None] + np.arange(-2, 2), 0, change.shape[-1] - 1)
+    rise = np.take_along_axis(change[..., None, :], sides, axis=-1).max(axis=-1)
+    there = np.take_along_axis(worth, at, axis=-1)
+    return np.where(rise < 0.0, 0.0, there - MOST_FALL * np.maximum(rise, 0.0))
 
 
 def _search(
@@ -116,13 +229,14 @@ def _search(
     query: IKQuery,
     near: Array,
     most: Array,
-    rows: npt.NDArray[np.int64],
+    rows: Whole,
+    turns: Sequence[tuple[float, float]],
 ) -> None:
     """Write over jumps to some targets answers within the steps, as far as found."""
     apart = ((found.q[rows, 0] - near[rows]) ** 2).sum(axis=1)
     rows = rows[apart <= FARTHEST**2 * (most[rows] ** 2).sum(axis=1)]
     q = found.q[rows, 0].copy()
-    for part, beyond in TURNS if numeric.problem.is_redundant else TURNS[:ALONE]:
+    for part, beyond in turns:
         if not rows.size or query.is_late:
             break
         there, steps = near[rows], most[rows]

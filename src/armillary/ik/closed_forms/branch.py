@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from armillary.ik.closed_forms.family import FormulaAnswer, Preferred
+from armillary.ik.closed_forms.general_6r.geometry import SixAxes
 from armillary.ik.closed_forms.subproblems import ZERO_TURN, Turn
 from armillary.ik.problem import Goal
 from armillary.ik.whole_turns import FARTHEST
@@ -43,6 +44,7 @@ class ArmProblem(NamedTuple):
         before: The pose of `goal.relative_to` in `outer.relative_to`.
         behind: The pose of `outer.frame` in `goal.frame`.
         rows: Limits that couple the joints: coefficients and the greatest sum of each.
+        has_given_axes: Whether the axes of a `SixAxes` are inputs of its programs, too.
     """
 
     tree: Tree
@@ -54,12 +56,28 @@ class ArmProblem(NamedTuple):
     before: Pose = IDENTITY
     behind: Pose = IDENTITY
     rows: Sequence[tuple[Sequence[float], float]] = ()
+    has_given_axes: bool = False
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the inputs of its programs besides what is asked, by name."""
+        shapes = self.selection.shapes
+        if self.has_given_axes:
+            shapes |= {"axes": (7, 4, 4), "scale": ()}
+        return shapes
 
     def placed(self, values: Sequence[Any]) -> ArmProblem:
         """Return the problem with the poses that other inputs give.
 
-        values: Those of the selection's `shapes`.
+        values: Those of `shapes`.
         """
+        if self.has_given_axes:
+            *values, axes, unit = values
+            arm = self.closed.arm
+            assert isinstance(arm, SixAxes)
+            closed = self.closed._replace(arm=arm.given(axes, unit))
+            still = self._replace(has_given_axes=False, closed=closed)
+            return still.placed(values)
         if self.outer is None:
             return self
         still = [0.0] * len(self.selection.inputs)

@@ -156,16 +156,16 @@ def inner_program(problem: ArmProblem) -> Program:
     """Return the program of a target as the last axis's frame in that of the first.
 
     Returns:
-        Inputs those of `selection.shapes`, and `target` (4, 4). Output `inner` (4, 4),
+        Inputs those of `problem.shapes`, and `target` (4, 4). Output `inner` (4, 4),
         lengths in units of the arm's `scale`, NaN where the target is not a pose.
     """
-    axes = problem.closed.arm
-    assert isinstance(axes, SixAxes)
-    scale = 1.0 / axes.scale
 
     def of_inputs(*inputs: Any) -> Any:
         *values, matrix = inputs
         placed = problem.placed(values)
+        axes = placed.closed.arm
+        assert isinstance(axes, SixAxes)
+        scale = 1.0 / axes.scale
         target = Pose.from_matrix(matrix)
         inner = placed.closed.inner(placed_target(placed, target))
         rigid = is_rigid(target, matrix[3])
@@ -178,7 +178,7 @@ def inner_program(problem: ArmProblem) -> Program:
             [0.0, 0.0, 0.0, 1.0],
         ]
 
-    shapes = {**problem.selection.shapes, "target": (4, 4)}
+    shapes = {**problem.shapes, "target": (4, 4)}
     return trace(of_inputs, name="inner", outputs=("inner",), **shapes)
 
 
@@ -203,19 +203,21 @@ def checked_program(problem: ArmProblem) -> Program:
         placed: ArmProblem,
     ) -> list[Number]:
         turns = [Turn(cos(x), sin(x), x) for x in (angles[k] for k in axes.turning)]
-        shifts = [axes.scale * angles[k] for k in axes.sliding]
+        given_axes = placed.closed.arm
+        assert isinstance(given_axes, SixAxes)
+        shifts = [given_axes.scale * angles[k] for k in axes.sliding]
 
         def given(*_: Any) -> list[FormulaAnswer]:
             return [FormulaAnswer(turns, False, loose=all_move, shifts=shifts)]
 
         target, there = Pose.from_matrix(matrix), within_limits(problem, near)
-        placed = placed._replace(closed=problem.closed._replace(formula=given))
+        placed = placed._replace(closed=placed.closed._replace(formula=given))
         (b,) = branches_of(placed, target, Allowed(*allowed), there, 0.0)
         return [*b.q, b.distance, b.chord, _reason(b, is_rigid(target, matrix[3]))]
 
     n = len(problem.selection.inputs)
     shapes: dict[str, tuple[int, ...]] = {
-        **problem.selection.shapes,
+        **problem.shapes,
         "target": (4, 4),
         "allowed": (len(Allowed._fields),),
         "near": (n,),

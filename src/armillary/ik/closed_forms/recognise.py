@@ -135,8 +135,16 @@ class Closed(NamedTuple):
         return X.inverse() if self.backwards else X
 
 
-def recognise(tree: Tree, goal: Goal, selection: Inputs) -> Closed:
+def recognise(
+    tree: Tree, goal: Goal, selection: Inputs, *, is_general: bool = False
+) -> Closed:
     """Return the closed form of the joints that place a frame.
+
+    Args:
+        tree: With the joints.
+        goal: What they place.
+        selection: Which they are.
+        is_general: Whether they are taken as six axes anywhere, whatever they are.
 
     Raises:
         NotApplicable: There is none; the message says why for each family.
@@ -150,7 +158,8 @@ def recognise(tree: Tree, goal: Goal, selection: Inputs) -> Closed:
     reasons: list[str] = []
     lower, upper = tree.cell.limits
     limits = [[float(end[k]) for k in selection.inputs] for end in (lower, upper)]
-    for find in _placing(chain) if point else _candidates(chain, limits, free):
+    found = _placing(chain) if point else _candidates(chain, limits, free)
+    for find in list(found)[-1:] if is_general else found:
         try:
             family, arm, backwards = find()
             formula = family.fit(arm)

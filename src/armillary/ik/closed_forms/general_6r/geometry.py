@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -113,6 +113,21 @@ class SixAxes(NamedTuple):
             if k < len(self.links):
                 pose = pose @ Pose.from_matrix(self.links[k])
         return pose @ self.tool
+
+    @property
+    def numbers(self) -> tuple[Array, Array]:
+        """Return the axes, base, links and tool as (7, 4, 4), and the scale, ()."""
+        base, tool = (
+            pose.matrix().astype(np.float64) for pose in (self.base, self.tool)
+        )
+        return np.concatenate([[base], self.links, [tool]]), np.array(self.scale)
+
+    def given(self, axes: Any, scale: Any) -> SixAxes:
+        """Return an arm that differs in its `numbers` alone, which may be traced."""
+        base, *links, tool = axes
+        ends = Pose.from_matrix(base), Pose.from_matrix(tool)
+        any_links: Any = links
+        return self._replace(base=ends[0], links=any_links, tool=ends[1], scale=scale)
 
     @property
     def joints(self) -> int:

@@ -36,7 +36,7 @@ from armillary.spatial.vector import Matrix, Number, Vector, cross, dot, subtrac
 from armillary.trace import Program, trace
 from armillary.trace.functions import cos, select, sin
 
-__all__ = ["NominalSolver", "solver_of"]
+__all__ = ["LEAST", "NominalSolver", "solver_of"]
 
 Array = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
