@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import gc
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -25,9 +24,3 @@ def collector_paused() -> Generator[None]:
     finally:
         if was_on:
             gc.enable()
-
-
-# A process ends with three collections, which look at all values: a third of what its
-# end costs is the first. The other two take place even so, and find what it would have,
-# before any function has lost the names of its module.
-atexit.register(gc.disable)

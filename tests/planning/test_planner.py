@@ -728,7 +728,7 @@ def test_the_finest_resolution_is_a_part_of_how_far_joints_move():
 def test_searches_in_other_boxes_work_in_the_same_memory(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    """Joints that stay where they start make a box of each start; it grew with these."""
+    """Joints that stay where they start make a box of each start; it grew by them."""
     made: list[int] = []
     of = LoopMemory.of
 

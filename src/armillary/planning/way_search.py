@@ -369,8 +369,8 @@ class WaySearch:
         return self._made(self._tests(*self.planned.limits), *self.planned.limits)
 
     def _made(self, tests: EdgeTests, lower: Array, upper: Array) -> NativeLoop:
-        # What the loop reads of a space is the same for all checks of a cell. The memory
-        # that it works in, some megabytes, is that of all spaces.
+        # What the loop reads of a space is the same for all checks of a cell. The
+        # memory that it works in, some megabytes, is that of all spaces.
         kind, weights = LoopKind.of(tests), self.planned.weights
         cell, nodes = self.planned.check.cell, self.options.nodes
         idle = kept_few(cell, "planning memory", (nodes, kind), list[LoopMemory])

@@ -23,9 +23,8 @@ if TYPE_CHECKING:  # it imports all families
     from armillary.ik.closed_forms.recognise import Closed
 
 DOUBT = 1e-5  # what may remain, as a part of the arm, before a miss is a proof
-MADE_UP = (
-    1600.0  # by squares of tolerances: ten of them, each of which counts four times
-)
+MADE_UP = 1600.0
+"""By squares of tolerances: ten of them, each of which counts four times."""
 SLACK = 1e-9  # what rounding may add to an angle [rad]
 MOST_SLACK = 0.01
 
