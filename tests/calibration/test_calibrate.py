@@ -248,7 +248,6 @@ def test_questions_that_are_refused() -> None:
         arm.calibrate(PENDULUM, other, ["end.a"])
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("places", "message"),
     [(1, "w at the other end"), (-1, "w at the other end"), (0, "transposed")],

@@ -75,7 +75,6 @@ WHOLE = {
 }
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", WHOLE)
 def test_whole_models(name: str) -> None:
     kinds, poses, count = WHOLE[name]

@@ -249,7 +249,6 @@ CHAINS: dict[str, tuple[str, list[tuple[float, float, float]], str, int]] = {
 }
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", CHAINS)
 def test_ranks_by_hand(name: str) -> None:
     kinds, rows, measured, rank = CHAINS[name]
@@ -294,7 +293,6 @@ def test_a_start_among_all_numbers_of_joints_and_outliers():
     assert "row 7, 31, 40 fits far worse" in rows
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("loss", ["soft_l1", "huber", "cauchy"])
 @pytest.mark.parametrize("wrong", [0, 24])
 def test_robust_losses_from_starts_that_are_far_in_deviations(

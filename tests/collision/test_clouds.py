@@ -85,7 +85,6 @@ def test_tree_has_all_centres_within_their_balls(name):
     assert len(found) == len(centres)
 
 
-@pytest.mark.sampled(5)
 @pytest.mark.parametrize("solid", ["box", "sphere", "capsule", "cone", "polyhedron"])
 @pytest.mark.parametrize("name", ["points", "voxels", "one point"])
 def test_distance_is_that_of_the_nearest_element(name, solid):
@@ -217,7 +216,6 @@ def expected_distances(cell: arm.Cell, Q: Array, radius: float = 0.01) -> Array:
     return np.stack(found, axis=1)
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", ["spheres", "capsules", "boxes"])
 def test_checks_and_distances_agree_with_brute_force(kind):
     cell, check = checked(kind)

@@ -60,7 +60,6 @@ def test_random_cells(drawn: Any, seed: int):
     check_slopes(check, Q)
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["five_bar", "ur5e_on_oval", "two_arms_positioner"])
 def test_examples(name: str):
     cell = arm.example(name)

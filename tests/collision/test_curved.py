@@ -72,7 +72,6 @@ def reach(shape: Primitive, X: Array, d: Array) -> Array:
     return np.einsum("ni,ni->n", local, points) + np.einsum("ni,ni->n", X[:, :3, 3], d)
 
 
-@pytest.mark.sampled(12)
 @pytest.mark.parametrize("names", PAIRS, ids="-".join)
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
 def test_planes_separate_bodies_by_their_distance(names: tuple[str, str], size: float):
@@ -133,7 +132,6 @@ def points(rng: np.random.Generator, shape: Primitive, normals: Array) -> Array:
     return np.where((least < heights - 1e-10)[:, None], tops, found)
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("names", [p for p in PAIRS if "rod" not in p], ids="-".join)
 def test_normals_of_bodies_that_nearly_touch(names: tuple[str, str]):
     a, b = (SHAPES[name] for name in names)
@@ -148,7 +146,6 @@ def test_normals_of_bodies_that_nearly_touch(names: tuple[str, str]):
     np.testing.assert_allclose(between, length, rtol=0, atol=1e-15)
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("names", [p for p in PAIRS if "needle" not in p], ids="-".join)
 def test_steps_prove_most_distances(names: tuple[str, str]):
     a, b = (SHAPES[name] for name in names)

@@ -164,7 +164,6 @@ def test_no_space_is_made_where_edges_touch():
     assert found.gap.max() < 1e-9
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("pair", range(4))
 def test_rows_that_touch_are_answered_as_if_alone(pair: int, dtype: type):

@@ -69,7 +69,6 @@ def cell_of(own: str, things: int = len(THINGS)) -> arm.Cell:
     return cell.replace(rules=rules)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("own", OWN)
 @pytest.mark.parametrize("things", [3, len(THINGS)])
 def test_any_row_that_touches_is_found(own: str, things: int):

@@ -204,7 +204,6 @@ SOLIDS = {
 }
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", SOLIDS)
 def test_a_convex_mesh_is_as_far_from_all_solids_as_its_hull(tmp_path: Path, kind: str):
     """The judge is the distance of a box, by a closed form or another iteration."""

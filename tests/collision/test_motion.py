@@ -396,7 +396,6 @@ def ball_on(joint: arm.Joint, at: float, gap: float) -> arm.Cell:
 SLIDE, TURN = arm.joints.Prismatic(axis=(1.0, 0.0, 0.0)), arm.joints.Revolute()
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("joint", "at", "gap", "ends", "first"),
     [

@@ -80,7 +80,6 @@ def point(
     return rng.dirichlet(np.full(len(farthest), 0.5)) @ farthest
 
 
-@pytest.mark.sampled(5)
 @pytest.mark.parametrize("size", [1e-3, 1.0, 100.0])
 @pytest.mark.parametrize("kind", range(5))
 def test_normals_are_right_to_rounding(kind: int, size: float):

@@ -159,7 +159,6 @@ def solver(c: int, k: int) -> Kernel:
     return compile_pipeline(pipeline)({"rows": records})
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", ["plain", "weighted", "degenerate"])
 @pytest.mark.parametrize(("c", "k"), [(2, 5), (7, 20), (12, 40), (40, 30)])
 def test_programs_are_solved_as_by_daqp(kind: str, c: int, k: int) -> None:
@@ -344,7 +343,6 @@ def _log(turn: Any) -> Array:
     return axis * (np.arctan2(sine, cosine) / max(sine, 1e-300))
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", CELLS)
 def test_controllers_find_what_daqp_finds(name: str, tmp_path: Path) -> None:
     cell, tip = CELLS[name](tmp_path)

@@ -80,7 +80,6 @@ def same_rates(found: Step, wanted: Step) -> None:
     np.testing.assert_allclose(found.qd[alike], wanted.qd[alike], rtol=0.0, atol=1e-9)
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.thorough
 @pytest.mark.parametrize("conflict", ["bend", "slow"])
 def test_loops_answer_as_straight_code(
@@ -105,7 +104,6 @@ def test_loops_answer_as_straight_code(
         np.testing.assert_allclose(one.qd, loops.qd[k], rtol=0.0, atol=1e-9)
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("conflict", ["bend", "slow"])
 def test_loops_answer_as_their_formulas(conflict: str) -> None:
     """Every fourth row, by machine code and by formulas on Python's floats."""
@@ -145,7 +143,6 @@ def test_a_chain_of_sixty_joints_reaches_its_target() -> None:
     reaches(60)
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("conflict", ["bend", "slow"])
 def test_straight_code_grows_with_joints_not_with_matrices(conflict: str) -> None:
     """Formulas of tasks, bounds and rows grow with n; poses and twists are others."""

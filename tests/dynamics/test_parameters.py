@@ -52,7 +52,6 @@ def changed(cell: arm.Cell, names: list[str]) -> tuple[Array, arm.Cell]:
     return p, cell.with_parameters(dict(zip(names, p, strict=True)))
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", ["irb2400", "delta"])
 def test_kernels_of_parameters_are_those_of_the_cell_with_them(kind: str) -> None:
     cell = heavy_cell(kind)

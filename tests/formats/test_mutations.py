@@ -12,7 +12,6 @@ from mutations import Source, sources
 SOURCES = sources()
 
 
-@pytest.mark.sampled(10)
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
 def test_damaged_files_are_read_or_refused(source: Source, tmp_path: Path, seed: int):
     draw = random.Random(f"{seed} {source.name}")

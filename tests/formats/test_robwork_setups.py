@@ -252,7 +252,6 @@ def test_missing_setups_are_reported_and_kept(tmp_path: Path):
         assert registry.read(again)[0] == cell
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("body", "code"),

@@ -127,7 +127,6 @@ def test_any_bytes_give_a_tree_or_our_error(data: bytes, head: str):
         assert str(error).startswith("f.xml")
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.thorough
 @pytest.mark.parametrize("piece", [b"<!--", b"<?xml ", b"<!-- -- -->", b"&", b"\xe9"])
 def test_the_work_of_repairs_is_linear(piece: bytes):

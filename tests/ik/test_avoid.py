@@ -341,7 +341,6 @@ def balls_on(cell: arm.Cell, radius: float) -> arm.Cell:
     )
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("method", [None, "numeric"])
 @pytest.mark.parametrize(
     ("name", "frame", "at"),

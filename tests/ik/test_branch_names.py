@@ -84,7 +84,6 @@ ARMS: dict[str, tuple[Callable[[], Cell], dict[str, Any], tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ARMS)
 def test_a_name_changes_at_singularities_only(name: str) -> None:
     make, goal, given = ARMS[name]

@@ -431,7 +431,6 @@ def test_reasons_are_proven() -> None:
     assert np.isnan(every.q[gone]).all()
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", ["elbow", "three parallel"])
 def test_what_misses_its_family_is_an_arm_of_six_axes(kind: str) -> None:
     rng = np.random.default_rng(0)
@@ -452,7 +451,6 @@ def test_what_misses_its_family_is_an_arm_of_six_axes(kind: str) -> None:
     assert np.abs(error[good]).max() < 1e-9
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", ["elbow", "meeting 12", "parallel 12"])
 def test_an_axis_through_the_centre_of_the_wrist_has_no_closed_form(kind: str) -> None:
     lines = met_by_points(kind, random_lines(kind, np.random.default_rng(0)))

@@ -59,7 +59,6 @@ def apart(cell: arm.Cell, a: Array, b: Array) -> Array:
     return np.where(cell.limits[1] > 3.0, turned, gap).max(axis=-1)
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("off", [0.0, 2e-12, 3e-10])
 @pytest.mark.parametrize("name", ARMS)
 def test_what_is_complete_has_the_joint_positions_of_the_pose(

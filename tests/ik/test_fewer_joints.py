@@ -101,7 +101,6 @@ def test_every_branch_reaches_the_target(family: str, pattern: str) -> None:
     assert np.nanmin(between) > 1e-6
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("pattern", ["zzlz", "zxz", "xzz", "zzx", "rpr", "pprrr"])
 def test_no_branch_is_missed(pattern: str) -> None:
     """A search from many starts finds only what the formula finds."""
@@ -237,7 +236,6 @@ def test_denavit_hartenbergs_joints_and_gains_count_by_their_motion() -> None:
     assert np.abs(found.q - q[:, None]).max(axis=-1).min(axis=1).max() < 1e-9
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("kinds", "axes", "points", "why"),
     [

@@ -521,7 +521,6 @@ def in_directions(pattern: str, seed: int = 0, scale: float = 1.0) -> Axes:
     return made
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("pattern", [*THREE, *PAIRS])
 def test_turns_of_three_directions_and_a_slide_have_a_formula(pattern: str) -> None:
     """All answers of a dense search are branches, whose names say what they say."""
@@ -568,7 +567,6 @@ def _signs(axes: Axes, pattern: str, answers: arm.Answers) -> bool:
     return bool(((volume > 0.0) == is_left).all())
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 100.0])
 @pytest.mark.parametrize("pattern", ["aPaabc", "abbPcc", "Paabcc"])
 def test_formulas_of_three_directions_claim_no_more_than_holds(

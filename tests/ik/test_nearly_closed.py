@@ -46,7 +46,6 @@ def hard(cell: Cell) -> np.ndarray:
     return q
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("size", SHARES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_nominal_formula_finds_what_the_general_solver_does(

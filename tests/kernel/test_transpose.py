@@ -22,7 +22,6 @@ def test_squares_cover_a_row(size: int, lanes: int):
     assert len(squares) <= max(-(-size // lanes), min(size, lanes)) or lanes == 1
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("lanes", "kind"), SHAPES)
 def test_elements_keep_their_places(lanes: int, kind: str):
     """All sizes in one kernel: each input goes out as it is, and every third of it."""

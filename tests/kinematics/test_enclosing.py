@@ -75,7 +75,6 @@ def rates_at(cell: arm.Cell, x: Array) -> Array:
     return np.asarray(np.linalg.lstsq(rows[:, n:], -rows[:, :n])[0], np.float64)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", HALF)
 def test_assemblies_and_rates_stay_where_they_are_proven_to_be(name: str):
     cell = mechanism(name)

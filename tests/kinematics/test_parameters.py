@@ -64,7 +64,6 @@ def rows(cell: Cell, count: int = 5) -> np.ndarray:
     return home + 0.05 * np.random.default_rng(1).uniform(-1.0, 1.0, (count, len(home)))
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("example", CELLS)
 def test_kernels_of_parameters_are_those_of_the_cell_with_them(example: str) -> None:
     cell, frame, names = names_of(example)

@@ -585,7 +585,6 @@ def test_transform_records_on_traced_scalars():
 
 
 @pytest.mark.thorough
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("joint", [NESTED, NESTED.inner], ids=["stopped", "both"])
 def test_joints_inside_joints_obey_every_law(joint: Joint):
     check_joint(joint)

@@ -199,7 +199,6 @@ def test_a_period_makes_infinite_ranges_finite():
     assert periodic.speed_bounds(7.0, INF)[0] == pytest.approx(1.0, rel=1e-3)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "joint",
     [Crossed(), Crank(), joint_of(np.abs), joint_of(np.floor), joint_of(np.sqrt)],

@@ -11,7 +11,6 @@ from benchmarks.control_guarantees import MARGIN, SCENES, judged, run_of
 pytestmark = pytest.mark.peers
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("name", "speed"), [*((name, 0.1) for name in SCENES), ("two UR5", 0.0)]
 )

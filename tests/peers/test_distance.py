@@ -28,7 +28,6 @@ SHAPES: dict[str, Primitive] = {
 PAIRS = list(itertools.combinations_with_replacement(SHAPES, 2))
 
 
-@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("first", "second"), PAIRS)
 def test_shapes_are_as_far_apart_and_at_most_as_deep_as_in_coal(
     first: str, second: str

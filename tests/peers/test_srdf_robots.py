@@ -130,7 +130,6 @@ def test_they_come_back_from_a_file_of_ours(path: Path, tmp_path: Path):
     assert data == (tmp_path / "again.srdf").read_bytes()
 
 
-@pytest.mark.sampled(8)
 @pytest.mark.parametrize("path", LOADED, ids=name_of)
 def test_pairs_are_those_of_pinocchio(path: Path):
     pin = pytest.importorskip("pinocchio")

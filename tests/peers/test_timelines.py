@@ -202,7 +202,6 @@ def coal_shape(coal: Any, shape: Any) -> Any:
     return made
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("make", [seam, pick])
 def test_no_lesser_clearance_and_no_greater_torque_is_found(make: Any):
     timeline = make()

@@ -79,7 +79,6 @@ def test_all_69_robots_are_here():
     assert {path.name for path in FILES} >= REFUSED.keys()
 
 
-@pytest.mark.sampled(20)
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_links_are_where_pinocchio_puts_them(path: Path):
     pin = pytest.importorskip("pinocchio")
@@ -118,7 +117,6 @@ def positions(model: Any, at: dict[str, float]) -> np.ndarray:
     return result
 
 
-@pytest.mark.sampled(20)
 @pytest.mark.parametrize(
     "path", [p for p in FILES if p.name not in REFUSED], ids=lambda path: path.stem
 )

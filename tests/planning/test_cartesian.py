@@ -95,7 +95,6 @@ CELLS = [
 ]
 
 
-@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("name", "frame", "seen", "without"), CELLS)
 @pytest.mark.parametrize("blend", [0.0, 0.01])
 def test_what_is_stated_holds_for_any_cell(

@@ -150,7 +150,6 @@ def test_other_targets_tolerances_and_limits_compile_nothing(monkeypatch):
     np.testing.assert_allclose(other, 5.0)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", CASES)
 def test_constraints_hold_between_way_points(name: str):
     constraint, error, most = CASES[name]

@@ -144,7 +144,6 @@ def with_points(cell: arm.Cell, points: Array) -> arm.Cell:
     return made.replace(rules=made.rules.include("ur5/link*", "scene/seen"))
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("where", ["obstacle", "cell"])
 def test_ways_touch_no_point(where: str) -> None:
     points = scan()
@@ -187,7 +186,6 @@ def test_another_scan_compiles_nothing_and_counts_at_once(
         assert gaps(dense(plan.q), now).min() > 0.0
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.thorough
 @pytest.mark.parametrize("limb", ["boxes", "hulls"])
 @pytest.mark.parametrize("kind", ["points", "voxels"])

@@ -109,7 +109,6 @@ def test_a_wall_separates_three_joints():
     assert {arm.PlanReason.SEPARATED, arm.PlanReason.FOUND} <= set(reasons)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("fixed", [["robot/link2", SELDOM], [SELDOM]])
 @pytest.mark.parametrize("made", [among, beside_a_wall])
 def test_what_a_way_joins_is_not_separated(made, fixed: list[str]):

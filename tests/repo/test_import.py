@@ -142,7 +142,6 @@ MAKERS = {
 """What nobody needs who asks a plain arm something that was asked before."""
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("question", FIRST_ANSWERS)
 def test_a_first_answer_loads_nothing_that_makes_what_is_kept(
     question: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

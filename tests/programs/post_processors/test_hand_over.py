@@ -416,7 +416,6 @@ def looped_motion(name: str) -> Motion:
     return made.bound(cell)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("suffix", [".src", ".mod"])
 @pytest.mark.parametrize("name", list(LOOPED))
 def test_robots_may_lack_axes_and_have_loops(tmp_path: Path, suffix: str, name: str):
