@@ -7,6 +7,7 @@ import difflib
 import gc
 import importlib
 import random
+import re
 import signal
 import sys
 from collections import defaultdict
@@ -110,6 +111,15 @@ def pytest_make_collect_report(
     return report
 
 
+def part_of(config: pytest.Config) -> tuple[int, int]:
+    """Return which part `--part` asks for, and of how many; without it all is one."""
+    asked = config.getoption("part") or "0/1"
+    numbers = re.fullmatch(r"(\d+)/(\d+)", asked)
+    if numbers is None or int(numbers[1]) >= int(numbers[2]):
+        raise pytest.UsageError(f"--part={asked}: not K/N with 0 <= K < N, as in 0/5")
+    return int(numbers[1]), int(numbers[2])
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
@@ -124,7 +134,7 @@ def pytest_collection_modifyitems(
     for item in items:
         if item.get_closest_marker("sampled"):
             cases[item.nodeid.partition("[")[0]].append(item)
-    part, parts = map(int, (config.getoption("part") or "0/1").split("/"))
+    part, parts = part_of(config)
     left_out = set[pytest.Item]()
     for of_one in cases.values():
         mark = of_one[0].get_closest_marker("sampled")

@@ -86,3 +86,11 @@ def test_parts_together_try_all_cases(request: pytest.FixtureRequest):
     assert [len(part) for part in parts] == [8] * 5
     assert set.intersection(*parts) == quick
     assert set.union(*parts) == {case.nodeid for case in cases(None)}
+
+
+@pytest.mark.parametrize("part", ["5/5", "1", "a/b", "0/0"])
+def test_a_part_that_there_is_not_is_refused(part: str, request: pytest.FixtureRequest):
+    conftest: Any = request.config.pluginmanager.get_plugin(str(TESTS / "conftest.py"))
+    options = {"seed": 0, "part": part}
+    with pytest.raises(pytest.UsageError, match=f"--part={part}"):
+        conftest.part_of(SimpleNamespace(getoption=options.get))
