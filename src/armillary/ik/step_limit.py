@@ -41,7 +41,7 @@ Whole = npt.NDArray[np.int64]
 VALUES: Final = np.linspace(0.0, 1.0, 64)
 """Values of a given joint that are tried first, as parts of its allowed steps."""
 
-LEAST: Final = 4  # about how many of them finer values are tried
+MINIMA: Final = 4  # about how many of them finer values are tried
 AROUND: Final = np.linspace(-1.0, 1.0, 9)
 """These, as parts of the distance between two before."""
 
@@ -156,12 +156,17 @@ def _scan(
     most: Array,
     rows: Whole,
 ) -> None:
-    """Write over jumps to some targets answers within the steps, if there are any."""
+    """Write over jumps to some targets answers within the steps, if there are any.
+
+    Each branch is a curve q(v) along the value v of the given joint, and an answer is
+    within the steps where its `_excess` is at most 0. That is sampled at VALUES; then
+    finer values around its MINIMA least local minima are tried, ROUNDS times.
+    """
     low, high = free.problem.limits
     low, high = np.maximum(near - most, low), np.minimum(near + most, high)
     rows = rows[(low[rows] <= high[rows]).all(axis=1)]
     first, last = (x[rows, free.place].reshape(-1, 1, 1) for x in (low, high))
-    values = first + (last - first) * VALUES  # (count, 1, V), then (count, LEAST, V)
+    values = first + (last - first) * VALUES  # (count, 1, V), then (count, MINIMA, V)
     for turn in range(ROUNDS):
         every = free.every_at(query.at(rows), values.reshape(len(rows), -1))
         steps = most[rows, np.newaxis]
@@ -171,55 +176,77 @@ def _scan(
         if good.any():
             squares = np.where(inside, (apart * apart).sum(axis=2), np.inf)
             found.take(rows[good], every.chosen(squares.argmin(axis=1)), good)
-        # How far answers are beyond the box, in parts of the allowed steps: this is
-        # continuous along a branch, also where that leaves the limits.
-        beyond = np.maximum(low[rows, np.newaxis] - every.q, every.q - high[rows, None])
-        worth = (beyond / steps).max(axis=2)
-        worth = np.where(every.success | (every.reason == LIMITS), worth, np.inf)
-        worth = worth.reshape(*values.shape, -1).min(axis=-1)
+
+        # Go on where nothing is found, from values beside which something may be.
+        box = low[rows, np.newaxis], high[rows, np.newaxis]
+        excess = _excess(every, *box, steps).reshape(*values.shape, -1).min(axis=-1)
         if turn == 0:
-            best = _local_minima(worth).argpartition(LEAST, axis=-1)[..., :LEAST]
+            best = _local_minima(excess).argpartition(MINIMA, axis=-1)[..., :MINIMA]
         else:
-            best = worth.argmin(axis=-1)[..., np.newaxis]
-        hopeful = np.isfinite(np.take_along_axis(worth, best, axis=-1))
+            best = excess.argmin(axis=-1)[..., np.newaxis]
+        hopeful = np.isfinite(np.take_along_axis(excess, best, axis=-1))
         if turn >= UNJUDGED:
-            hopeful &= _least_possible(worth, best) <= 0.0
+            hopeful &= _least_possible(excess, best) <= 0.0
         left = ~good & hopeful.any(axis=(1, 2))
         if not left.any() or query.is_late:
             break
-        centre = np.take_along_axis(values, best, axis=-1)[left].reshape(-1, LEAST, 1)
+
+        # Finer values reach to those on both sides of the best one: these are apart as
+        # VALUES are at first, in each round by 1 / FINER of the round before.
+        centre = np.take_along_axis(values, best, axis=-1)[left].reshape(-1, MINIMA, 1)
         rows, first, last = rows[left], first[left], last[left]
         spacing = (last - first) / (len(VALUES) - 1) * FINER**-turn
         values = np.clip(centre + spacing * AROUND, first, last)
 
 
-def _local_minima(worth: Array) -> Array:
+def _excess(every: Candidates, low: Array, high: Array, steps: Array) -> Array:
+    """Return how far answers are beyond a box, in parts of the allowed steps.
+
+    max_j max(low_j - q_j, q_j - high_j) / steps_j, at most 0 inside. It is continuous
+    along a branch, also where that leaves the limits of joints; infinite where there
+    is no answer.
+
+    Args:
+        every: Candidates, q of shape (count, b, n).
+        low: Least of each joint [m or rad], shape (count, 1, n).
+        high: Greatest.
+        steps: Allowed steps.
+
+    Returns:
+        Numbers of shape (count, b).
+    """
+    beyond = np.maximum(low - every.q, every.q - high)
+    exists = every.success | (every.reason == LIMITS)
+    return np.where(exists, (beyond / steps).max(axis=2), np.inf)
+
+
+def _local_minima(excess: Array) -> Array:
     """Return numbers along the last axis, infinite where one beside is less."""
-    least = worth.copy()
-    least[..., 1:][worth[..., :-1] < worth[..., 1:]] = np.inf
-    least[..., :-1][worth[..., 1:] < worth[..., :-1]] = np.inf
+    least = excess.copy()
+    least[..., 1:][excess[..., :-1] < excess[..., 1:]] = np.inf
+    least[..., :-1][excess[..., 1:] < excess[..., :-1]] = np.inf
     return least
 
 
-def _least_possible(worth: Array, at: Whole) -> Array:
+def _least_possible(excess: Array, at: Whole) -> Array:
     """Return how small a function may be beside some of its values.
 
-    Where it is convex it falls by no more than it changes between the values next to
-    these; where a branch ends, as a square root does, by no more than 1 / (sqrt(2) - 1)
-    times that.
+    f_k - MOST_FALL * max |f_i+1 - f_i| over the two values on each side of k. Where it
+    is convex it falls by no more than it changes between those; where a branch ends, as
+    a square root does, by no more than 1 / (sqrt(2) - 1) = 2.4 times that.
 
     Args:
-        worth: Values in order, infinite where there are none, shape (..., V).
+        excess: Values in order, infinite where there are none, shape (..., V).
         at: Places of those, shape (..., k).
     """
-    known = np.isfinite(worth)
+    known = np.isfinite(excess)
     both = known[..., 1:] & known[..., :-1]
-    finite = np.where(known, worth, 0.0)
+    finite = np.where(known, excess, 0.0)
     change = np.where(both, np.abs(np.diff(finite, axis=-1)), -1.0)
     # Between values k and k + 1 is change k; of one alone nothing is known.
     sides = np.clip(at[..., None] + np.arange(-2, 2), 0, change.shape[-1] - 1)
     rise = np.take_along_axis(change[..., None, :], sides, axis=-1).max(axis=-1)
-    there = np.take_along_axis(worth, at, axis=-1)
+    there = np.take_along_axis(excess, at, axis=-1)
     return np.where(rise < 0.0, 0.0, there - MOST_FALL * np.maximum(rise, 0.0))
 
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:  # it imports all families
     from armillary.ik.closed_forms.recognise import Closed
 
 DOUBT = 1e-5  # what may remain, as a part of the arm, before a miss is a proof
-MADE_UP = 1600.0
-"""By squares of tolerances: ten of them, each of which counts four times."""
+MADE_UP = (4.0 * 10.0) ** 2
+"""Of squares: ten tolerances, each of which counts four times, make up for a miss."""
 SLACK = 1e-9  # what rounding may add to an angle [rad]
 MOST_SLACK = 0.01
 
@@ -279,7 +279,12 @@ def _branch(
 
 
 def _is_loose(problem: ArmProblem, answer: FormulaAnswer, allowed: Allowed) -> Any:
-    """Return whether a target within ten tolerances, or nearly, may have an answer."""
+    """Return whether a target within ten tolerances, or nearly, may have an answer.
+
+    With e the least error of the target that would make up for the miss, t_R and t_p
+    the tolerances, all but t_R as parts of the arm:
+    e^2 <= 40^2 (t_R^2 + t_p^2) + (10 DOUBT)^2.
+    """
     if answer.miss is None:
         return answer.loose
     least = allowed.chord + allowed.distance / problem.closed.arm.size**2
