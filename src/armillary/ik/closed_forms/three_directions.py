@@ -66,7 +66,8 @@ class _Placed(NamedTuple):
         sums: Of the angles of each block.
         left: The position without what lies between blocks.
         singular: See `FormulaAnswer`.
-        square: Of the sine by which errors of the target are divided in the angles.
+        sine_square: Of the sine by which errors of the target are divided in the
+            angles.
         miss: See `FormulaAnswer`: by the rotation.
     """
 
@@ -75,12 +76,35 @@ class _Placed(NamedTuple):
     sums: list[Turn]
     left: Vector3
     singular: Any
-    square: Number
+    sine_square: Number
     miss: Number
 
     def of_block(self, block: int, v: Vector3) -> Vector3:
         """Return a vector as seen by a block."""
         return self.entries[block].inverse().rotate(v)
+
+    def answer(
+        self,
+        turns: dict[int, list[Turn]],
+        length: Number,
+        *,
+        is_free: Any,
+        sine_square: Number,
+        miss: Number,
+    ) -> FormulaAnswer:
+        """Return an answer, with the turns of some blocks; others have one turn each.
+
+        Args:
+            turns: By the number of the block.
+            length: That of the slide.
+            is_free: Whether other angles or lengths will do.
+            sine_square: As of the blocks, of all that divides errors of the target.
+            miss: As of `FormulaAnswer`.
+        """
+        blocks = [turns.get(k, [total]) for k, total in enumerate(self.sums)]
+        every = list(itertools.chain(*blocks))
+        singular, loose = self.singular | is_free, sine_square <= LOOSE
+        return FormulaAnswer(every, singular, loose, [length], miss)
 
 
 class _Blocks(NamedTuple):
@@ -214,18 +238,22 @@ def _with_three(arm: PrismaticArm) -> Formula:
             else:
                 v = subtract(v, scale(d, way))
             upper, fore = map(flat, spans)
-            square = placed.square * way[2] * way[2]
+            # d is the height divided by way_z, which divides its error, too.
+            sine_square = placed.sine_square * way[2] * way[2]
             gap = _beyond_triangle(arm, upper, fore, v)
-            miss = maximum(placed.miss, square * gap)
+            miss = maximum(placed.miss, sine_square * gap)
             wanted = preferred.turns[first]
             for one, two, free in triangle(upper, fore, v, arm.size, wanted):
-                last = placed.sums[b].plus(one.plus(two).back)
-                turns = [[total] for total in placed.sums]
-                turns[b] = [one, two, last]
-                singular = placed.singular | is_flat | free
-                flattened = list(itertools.chain(*turns))
-                loose = square <= LOOSE
-                answers.append(FormulaAnswer(flattened, singular, loose, [d], miss))
+                last = placed.sums[b].plus(one.plus(two).back)  # t3 = sum - (t1 + t2)
+                answers.append(
+                    placed.answer(
+                        {b: [one, two, last]},
+                        d,
+                        is_free=is_flat | free,
+                        sine_square=sine_square,
+                        miss=miss,
+                    )
+                )
         return answers
 
     return solve
@@ -252,32 +280,41 @@ def _with_pairs(arm: PrismaticArm) -> Formula:
     def solve(target: Pose, preferred: Preferred) -> list[FormulaAnswer]:
         answers: list[FormulaAnswer] = []
         for placed in blocks.placed(target, preferred):
-            # zb . (left - Ra(ta) la) = zb . lb: the slide is across zb.
+            # left = Ra(ta) la + Rb(tb) lb + d way. Heights along zb depend neither on d
+            # nor on tb: zb . (left - Ra(ta) la) = zb . lb tells ta.
             axis = placed.entries[b].rotate((0.0, 0.0, 1.0))
             h = placed.of_block(a, axis)
             height = dot(axis, placed.left) - span_b[2]
             wanted = preferred.turns[blocks.firsts[a]]
             *ones, free = facing(h, span_a, height, arm.size**2, wanted)
             size = arm.size**2 + dot(placed.left, placed.left)
-            least = _beyond(h, span_a, height) / size
-            least = maximum(placed.miss, placed.square * least)
+            gap = _beyond(h, span_a, height) / size
+            miss_of_a = maximum(placed.miss, placed.sine_square * gap)
             for one in ones:
                 turned = one.apply(span_a)
                 reached = placed.entries[a].rotate(turned)
                 v = placed.of_block(b, subtract(placed.left, reached))
                 # The height changes by this per angle, for an arm of one metre.
                 slope = cross(h, turned)[2]
-                square = placed.square * slope * slope / plane(span_a, span_a)
+                arm_a = plane(span_a, span_a)
+                sine_square = placed.sine_square * slope * slope / arm_a
+                # What is left lies in the plane across zb: tb and d.
                 lines, gap = _to_line(blocks, placed, b, v, preferred)
-                miss = maximum(least, square * gap / size)
+                miss = maximum(miss_of_a, sine_square * gap / size)
                 for two, d, also in lines:
-                    turns = [[total] for total in placed.sums]
-                    turns[a] = [one, placed.sums[a].plus(one.back)]
-                    turns[b] = [two, placed.sums[b].plus(two.back)]
-                    singular = placed.singular | free | also
-                    flattened = list(itertools.chain(*turns))
-                    loose = square <= LOOSE
-                    answers.append(FormulaAnswer(flattened, singular, loose, [d], miss))
+                    turns = {
+                        a: [one, placed.sums[a].plus(one.back)],
+                        b: [two, placed.sums[b].plus(two.back)],
+                    }
+                    answers.append(
+                        placed.answer(
+                            turns,
+                            d,
+                            is_free=free | also,
+                            sine_square=sine_square,
+                            miss=miss,
+                        )
+                    )
         return answers
 
     return solve
