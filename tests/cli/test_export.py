@@ -17,11 +17,14 @@ URDF = f"""\
 """
 
 
-def test_only_a_page_is_written(
-    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The current folder, with a robot."""
     monkeypatch.chdir(tmp_path)
     Path("r.urdf").write_text(URDF)
+
+
+def test_only_a_page_is_written(run: Any):
     result = run("export", "r.urdf", "page.txt")
     assert result.code == 2
     assert "'page.txt' does not end in '.html'" in result.err
@@ -29,11 +32,7 @@ def test_only_a_page_is_written(
     assert not Path("page.txt").exists()
 
 
-def test_what_is_not_drawn_names_options(
-    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.chdir(tmp_path)
-    Path("r.urdf").write_text(URDF)
+def test_what_is_not_drawn_names_options(run: Any):
     result = run("export", "r.urdf", "page.html")
     assert result.code == 0
     assert "Give its folder: --package parts=DIR." in result.out

@@ -10,14 +10,13 @@ from armillary.collision.distance.gjk import gjk_stages, nearest_of
 from armillary.kernel.stages import When, While, programs_in
 from armillary.shapes import ConvexPolyhedron
 
-RNG = np.random.default_rng(0)
-
 
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_absent_corners_change_nothing(count: int) -> None:
     """Equal corners count as one, so that all faces have the same nearest point."""
+    rng = np.random.default_rng(count)
     for _ in range(200):
-        points = RNG.normal(size=(1 + count, 3)) + RNG.normal(size=3)
+        points = rng.normal(size=(1 + count, 3)) + rng.normal(size=3)
         w, *corners = sorted(points, key=np.linalg.norm)
         padded = [*corners, *[corners[-1] if count else w] * (3 - count)]
         with np.errstate(all="ignore"):

@@ -64,6 +64,9 @@ STEP_MAKERS: Final = (
 FIRM: Final = 1e4
 """Weight of rates that earlier levels have reached, in parts of the greatest weight."""
 
+MOST_KEPT: Final = 64
+"""Columns and stages of tasks that moving links keep."""
+
 Made = TypeVar("Made")
 
 Records: TypeAlias = Mapping[str, Any]
@@ -167,7 +170,7 @@ def made_once(twists: MovingTwists, what: Hashable, make: Callable[[], Made]) ->
         what: What it is, by all that decides it besides the links.
         make: Makes it.
     """
-    return kept_few(twists, "of tasks", what, make, most=64)
+    return kept_few(twists, "of tasks", what, make, MOST_KEPT)
 
 
 class PlacedFrame(NamedTuple):

@@ -9,7 +9,7 @@ from armillary.errors import ModelError, quote
 from armillary.formats.diagnostic import Diagnostic, Place, Report
 from armillary.formats.elements import Elements, all_numbers
 from armillary.formats.mesh.words import split_reference
-from armillary.formats.paths import Known, Roots
+from armillary.formats.paths import KnownFolders, Roots
 from armillary.formats.xml import Element
 from armillary.limits import URDF_MISSING
 from armillary.model.shape import Colour, Shape
@@ -143,7 +143,7 @@ class MeshFinder:
         self._roots = roots
         self._report = report
         self._asked: set[tuple[str, str]] = set()
-        self._folders: Known = {}
+        self._folders: KnownFolders = {}
         self._missing = 0 if roots.is_given else URDF_MISSING.most
 
     def look_up(self, file: str, base: str, place: Place) -> None:

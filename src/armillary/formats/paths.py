@@ -27,7 +27,14 @@ from armillary.formats.packages import (
 )
 from armillary.limits import FILE_SIZE, REFERENCE_LENGTH
 
-__all__ = ["Files", "FollowedReference", "Known", "Roots", "check_plain", "refusal"]
+__all__ = [
+    "Files",
+    "FollowedReference",
+    "KnownFolders",
+    "Roots",
+    "check_plain",
+    "refusal",
+]
 
 MOST_SHOWN: Final = 4
 
@@ -38,12 +45,13 @@ _CONTROL: Final = r"[\x00-\x1f\x7f]"
 _SCHEMES: Final = ("package", "model", "file")
 _NETWORK: Final = ("http", "https", "ftp")
 _FUEL: Final = r"(?i:https?)://(?:fuel|app)\.(?:gazebosim|ignitionrobotics)\.org/"
+_PLAIN_NAME: Final = r"[A-Za-z0-9_.-]+"
 _NO_NAMES: Final = ("", ".", "..")
-_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_.-]+")
 
-Known: TypeAlias = dict[str | tuple[str, str], str]
-"""Where folders lead through symbolic links, by their paths; and by the folder of a
-file and the folder that it refers to, as it writes that, those that it may read."""
+KnownFolders: TypeAlias = dict[str | tuple[str, str], str]
+"""What one reading knows of folders. By a path: where it leads through symbolic links.
+By the folder of a file and the start of a reference in it, up to its last /: the folder
+where the files with this start are, if the file may read them."""
 
 
 class Files(Protocol):
@@ -146,7 +154,7 @@ class Roots:
 
     def still_lead(self, followed: Iterable[FollowedReference]) -> bool:
         """Return whether references lead where they led."""
-        known: Known = {}
+        known: KnownFolders = {}
         return all(
             self._found(each.reference, each.base, each.place, known) == each.found
             for each in followed
@@ -178,7 +186,7 @@ class Roots:
         *,
         base: str | os.PathLike[str],
         place: Place,
-        known: Known | None = None,
+        known: KnownFolders | None = None,
     ) -> Path | Diagnostic:
         """Return the plain file that a reference names, or why it is not followed.
 
@@ -194,7 +202,7 @@ class Roots:
         return Path(found) if isinstance(found, str) else found
 
     def path_of(
-        self, reference: str, base: str, place: Place, known: Known
+        self, reference: str, base: str, place: Place, known: KnownFolders
     ) -> str | Diagnostic:
         """Return what `find` does, a path as a text: objects of them take longer."""
         found = self._found(reference, base, place, known)
@@ -203,7 +211,7 @@ class Roots:
         return found
 
     def _found(
-        self, reference: str, base: str, place: Place, known: Known
+        self, reference: str, base: str, place: Place, known: KnownFolders
     ) -> str | Diagnostic:
         home = _home(base, known)
         # Beside a file that was found in the first place to look at, another one has to
@@ -212,7 +220,7 @@ class Roots:
         folder, name = (home, reference[:end]), reference[end:]
         real = known.get(folder)
         is_short = len(reference) <= REFERENCE_LENGTH.most
-        if real is not None and is_short and _PLAIN_NAME.fullmatch(name):
+        if real is not None and is_short and re.fullmatch(_PLAIN_NAME, name):
             path = os.path.join(real, name)
             with suppress(OSError):
                 if stat.S_ISREG(os.lstat(path).st_mode):
@@ -285,7 +293,7 @@ class Roots:
             return replace(error.diagnostics[0], place=place)
 
     def _follow(
-        self, reference: str, home: str, known: Known, folder: tuple[str, str]
+        self, reference: str, home: str, known: KnownFolders, folder: tuple[str, str]
     ) -> str:
         """Return the file that a reference names.
 
@@ -370,7 +378,7 @@ def _first_allowed(
     candidates: list[str],
     allowed: tuple[str, ...],
     home: str,
-    known: Known,
+    known: KnownFolders,
 ) -> str:
     """Return the first candidate that is a plain file inside an allowed root."""
     inside: list[str] = []
@@ -419,7 +427,7 @@ def _common(home: Path, file: Path) -> Path:
     return file.parent if is_wide else common
 
 
-def _home(base: str, known: Known) -> str:
+def _home(base: str, known: KnownFolders) -> str:
     """Return the folder of the file that refers, which need not exist."""
     try:
         return _real_folder(base, known)
@@ -435,7 +443,7 @@ def _joined(folder: str | Path, path: str) -> str:
     return os.path.join(folder, path)
 
 
-def _real_folder(folder: str, known: Known) -> str:
+def _real_folder(folder: str, known: KnownFolders) -> str:
     """Return where a folder leads through symbolic links.
 
     Raises:
@@ -455,7 +463,7 @@ def _is_inside(real: str, folder: str) -> bool:
     )
 
 
-def _real(path: str, known: Known) -> tuple[bool, str]:
+def _real(path: str, known: KnownFolders) -> tuple[bool, str]:
     """Return whether a path exists, and where it leads through symbolic links.
 
     In a path that does not exist, or with a cycle of links, links may remain, so it

@@ -20,7 +20,7 @@ from armillary.ik.closed_forms.family import NotApplicable
 from armillary.ik.closed_forms.general_6r.answers_kernel import answers_kernel
 from armillary.ik.closed_forms.general_6r.geometry import SixAxes
 from armillary.ik.closed_forms.general_6r.nominal import (
-    LEAST,
+    LEAST_DEVIATION,
     NominalSolver,
     solver_of,
 )
@@ -307,7 +307,9 @@ class GeneralForm:
     def is_nearly_simpler(self) -> bool:
         """Return whether a formula solves the arm, but for rounding."""
         solver = self._solver
-        return isinstance(solver, NominalSolver) and solver.nominal.deviation <= LEAST
+        if not isinstance(solver, NominalSolver):
+            return False
+        return solver.nominal.deviation <= LEAST_DEVIATION
 
     @cached_property
     def _answers(self) -> AnyKernel:

@@ -265,7 +265,7 @@ def _with_points(
     on_a = three(points.on_a)
     weights = step.nearest.weights
     point = scale(1.0 - sum(weights, 0.0), corner)
-    for weight, source in zip(weights, simplex_a, strict=False):
+    for weight, source in zip(weights, simplex_a, strict=False):  # of its corners
         used = choose(weight == 0.0, (0.0, 0.0, 0.0), source)  # absent ones are NaN
         point = add(point, scale(weight, used))
     simplex_a = [

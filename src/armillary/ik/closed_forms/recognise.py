@@ -158,8 +158,11 @@ def recognise(
     reasons: list[str] = []
     lower, upper = tree.cell.limits
     limits = [[float(end[k]) for k in selection.inputs] for end in (lower, upper)]
-    found = _placing(chain) if point else _candidates(chain, limits, free)
-    for find in list(found)[-1:] if is_general else found:
+    finders = _placing(chain) if point else _candidates(chain, limits, free)
+    if is_general:
+        *_, last = finders  # those of any axes come last
+        finders = iter([last])
+    for find in finders:
         try:
             family, arm, backwards = find()
             formula = family.fit(arm)

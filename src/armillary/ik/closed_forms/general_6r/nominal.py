@@ -36,7 +36,7 @@ from armillary.spatial.vector import Matrix, Number, Vector, cross, dot, subtrac
 from armillary.trace import Program, trace
 from armillary.trace.functions import cos, select, sin
 
-__all__ = ["LEAST", "NominalSolver", "solver_of"]
+__all__ = ["LEAST_DEVIATION", "NominalSolver", "solver_of"]
 
 Array = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
@@ -56,7 +56,7 @@ WIDE: Final = 0.25
 MOVED: Final = 0.3
 """How far Newton's method may lead from a nominal answer [rad]."""
 
-LEAST: Final = 1e-7  # deviation that is counted with, at least
+LEAST_DEVIATION: Final = 1e-7  # deviation that is counted with, at least
 MET: Final = 1e-14  # square of what a nominal answer misses by rounding
 ROUNDS, SAMPLES = 3, 128
 
@@ -105,7 +105,7 @@ def nominal_of(axes: SixAxes) -> Nominal | None:
                 continue
             closed = _fitted(family, near, backwards=backwards)
             if closed is not None:
-                found.append(Nominal(closed, max(deviation, LEAST)))
+                found.append(Nominal(closed, max(deviation, LEAST_DEVIATION)))
     return min(found, key=lambda each: each.deviation, default=None)
 
 
