@@ -92,44 +92,48 @@ def _is_rigid(X: list[list[float]], most: float) -> bool:
     return is_near and all(map(math.isfinite, (x, y, z)))
 
 
+# `marshal` packs all poses that are tuples of floats, and nothing else, into bytes that
+# differ in those of the numbers alone. To pack many and compare the other bytes with
+# those of a sample tells the types and lengths of all of them in one call.
+_VERSION: Final = 2
+"""Of the format of `marshal`: the last one that writes each value anew."""
+_SAMPLE: Final = (
+    ((0.1, 0.2, 0.3), (0.4, 0.5, 0.6), (0.7, 0.8, 0.9)),
+    (1.1, 1.2, 1.3),
+)
+_HEADER_SIZE: Final = len(marshal.dumps([], _VERSION))
+_PACKED_SAMPLE: Final = np.frombuffer(marshal.dumps(_SAMPLE, _VERSION), np.uint8)
+_NUMBER_BYTES: Final = np.concatenate(
+    [
+        _PACKED_SAMPLE.tobytes().index(struct.pack("<d", number)) + np.arange(8)
+        for number in chain(*_SAMPLE[0], _SAMPLE[1])
+    ]
+)
+"""Where the 12 numbers of a packed pose are."""
+_OTHER_BYTES: Final = np.delete(np.arange(len(_PACKED_SAMPLE)), _NUMBER_BYTES)
+
+
 def rigid_matrices(poses: Sequence[Pose]) -> Array | None:
     """Return the matrices of poses if `is_rigid` says so of all of them, else None.
 
     Each takes a fraction of the time of one by itself. Shape (n, 4, 4).
     """
     try:
-        packed = marshal.dumps([(X.rotation, X.position) for X in poses], _PACKING)
+        packed = marshal.dumps([(X.rotation, X.position) for X in poses], _VERSION)
     except ValueError:  # something that is not Python's own
         return None
     count = len(poses)
-    if len(packed) != _BEFORE + count * len(_PACKED):
+    if len(packed) != _HEADER_SIZE + count * len(_PACKED_SAMPLE):
         return None
-    every = np.frombuffer(packed, np.uint8, offset=_BEFORE).reshape(count, -1)
-    if (every.take(_AROUND, axis=1) != _PACKED[_AROUND]).any():
+    every = np.frombuffer(packed, np.uint8, offset=_HEADER_SIZE).reshape(count, -1)
+    if (every.take(_OTHER_BYTES, axis=1) != _PACKED_SAMPLE[_OTHER_BYTES]).any():
         return None
-    entries = every.take(_ENTRIES, axis=1).view("<f8")  # shape (n, 12)
+    entries = every.take(_NUMBER_BYTES, axis=1).view("<f8")  # shape (n, 12)
     matrices = np.zeros((count, 4, 4))
     matrices[:, :3, :3] = entries[:, :9].reshape(count, 3, 3)
     matrices[:, :3, 3], matrices[:, 3, 3] = entries[:, 9:], 1.0
     # Much less than is allowed, of what differs in another way.
     return matrices if are_rigid(matrices, 0.1 * ROTATION_TOLERANCE) else None
-
-
-# Poses of tuples of floats, exactly, are all packed alike but for the eight bytes of
-# each number. One call so tells types and lengths of all, and has the numbers.
-_PACKING: Final = 2
-"""Version of the format: the last one that writes each value anew."""
-_SOME: Final = ((0.1, 0.2, 0.3), (0.4, 0.5, 0.6), (0.7, 0.8, 0.9)), (1.1, 1.2, 1.3)
-_BEFORE: Final = len(marshal.dumps([], _PACKING))
-_PACKED: Final = np.frombuffer(marshal.dumps(_SOME, _PACKING), np.uint8)
-_ENTRIES: Final = np.concatenate(
-    [
-        _PACKED.tobytes().index(struct.pack("<d", number)) + np.arange(8)
-        for number in chain(*_SOME[0], _SOME[1])
-    ]
-)
-"""Where the bytes of the numbers are."""
-_AROUND: Final = np.delete(np.arange(len(_PACKED)), _ENTRIES)
 
 
 def _plain(given: Any, name: str) -> Pose:
