@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from armillary.ik.closed_forms.general_6r.first_search import KEY, REGULAR, STATE
 from armillary.ik.closed_forms.general_6r.nearby import FOUND
 from armillary.ik.closed_forms.general_6r.roots import ROOTS
 from armillary.ik.closed_forms.general_6r.stages import KEYS, apart_kernel
@@ -32,6 +33,18 @@ class FoundSolutions(NamedTuple):
     keys: Array
     regular: Array
     targets: int
+
+    @classmethod
+    def of_slots(cls, slots: Array) -> FoundSolutions:
+        """Return what a first search has found, by targets, in order.
+
+        slots: Its `solutions`, shape (count, SLOTS, NUMBERS) of `first_search.py`.
+        """
+        flat = slots.reshape(-1, slots.shape[-1])
+        filled = np.flatnonzero(flat[:, STATE] > 0.0)
+        of = flat.take(filled, axis=0)
+        rows = filled // slots.shape[1]
+        return cls(rows, of[:, :STATE], of[:, KEY:], of[:, REGULAR], len(slots))
 
     @property
     def parts(self) -> tuple[Whole, Array, Array, Array]:

@@ -35,6 +35,7 @@ __all__ = [
     "WEIGHTS",
     "SixAxes",
     "axes_of",
+    "drawn",
     "inverse",
     "jacobians",
     "moved",
@@ -63,6 +64,9 @@ PLACES_OF_SLIDE = 2, 3, 5, 0, 4, 1
 
 MOST_TRAVEL = 100.0
 """Half of the range of a slide, in lengths of the arm, above which it says nothing."""
+
+LENGTHS = 2.0
+"""How far joints slide in poses that an arm is tried at, in its `scale`."""
 
 PARALLEL = 1e-12
 """Sine of the angle between axes that are parallel, at most."""
@@ -411,6 +415,28 @@ def jacobians(links: Array, slides: Sequence[bool], q: Array) -> Array:
         for A, slid in zip(axes, slides, strict=True)
     ]
     return np.stack(columns, axis=-1)
+
+
+def drawn(
+    rng: np.random.Generator, links: Array, slides: Sequence[bool], count: int
+) -> tuple[Array, Array]:
+    """Return random joint positions of an arm, and the poses that they lead to.
+
+    Args:
+        rng: Draws them.
+        links: As for `weakest`.
+        slides: The same.
+        count: How many.
+
+    Returns:
+        q, shape (count, 6); the last axis's frame in that of the first, (count, 4, 4).
+    """
+    most = np.where(slides, LENGTHS, np.pi)
+    q = rng.uniform(-1.0, 1.0, (count, len(slides))) * most
+    poses = moved(q[:, 0], slides=slides[0])
+    for k, link in enumerate(links):
+        poses = poses @ link @ moved(q[:, k + 1], slides=slides[k + 1])
+    return q, np.ascontiguousarray(poses)
 
 
 def left_rows(L: Array) -> Array:

@@ -38,15 +38,15 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.ik.closed_forms.family import NotApplicable, require
-from armillary.ik.closed_forms.general_6r.first_search import KEY, REGULAR, STATE
+from armillary.ik.closed_forms.general_6r.first_search import STATE
 from armillary.ik.closed_forms.general_6r.found_solutions import (
     FoundSolutions,
     distinct,
 )
 from armillary.ik.closed_forms.general_6r.geometry import (
     SixAxes,
+    drawn,
     jacobians,
-    moved,
     weakest,
 )
 from armillary.ik.closed_forms.general_6r.orders import (
@@ -89,9 +89,6 @@ DISPLACED_FROM = 3e-5
 
 FARTHER_FROM = 5e-5
 """Error of roots in the better order from which on some farther away are, too."""
-
-LENGTHS = 2.0
-"""How far joints slide in poses that an arm is tried at, in its `scale`."""
 
 SELF_MOTION = 1e-9
 """Least singular value of arms that move with their last frame at rest."""
@@ -166,7 +163,8 @@ class SixAxesSolver:
         self.arm = arm
         links = arm.scaled
         self._links = links
-        q, poses = _samples(links, arm.slides)
+        rng = np.random.default_rng(99)
+        q, poses = drawn(rng, links, arm.slides, SAMPLES)
         self._orders = [Order(arm, poses, hides_five=five) for five in (True, False)]
         first = [self._first(order, poses, None) for order in self._orders]
         both = distinct([FoundSolutions.joined([x for x, *_ in first]).ordered()])
@@ -312,7 +310,7 @@ class SixAxesSolver:
         if first is None:
             found, is_whole, most = self._first(self._orders[0], inner, threads)
         else:
-            found, is_whole, most = _of_slots(*first)
+            found, is_whole, most = _of_outputs(*first)
         again = np.arange(len(inner)) if self._is_mixed else np.flatnonzero(~is_whole)
         unsure, infinite = np.zeros((2, len(inner)), np.bool_)
         if not again.size:
@@ -461,7 +459,7 @@ class SixAxesSolver:
         parts: list[tuple[Any, ...]] = []
         for k in range(0, max(count, 1), FIRST_AT_ONCE):
             targets = inner[k : k + FIRST_AT_ONCE]
-            part, *others = _of_slots(*called(order.first, threads, targets))
+            part, *others = _of_outputs(*called(order.first, threads, targets))
             parts.append((part.rows + k, *part.parts[1:], *others))
         joined = map(np.concatenate, zip(*parts, strict=True))
         rows, of, keys, regular, is_whole, most = joined if len(parts) > 1 else parts[0]
@@ -650,7 +648,7 @@ class SixAxesSolver:
     def _anywhere(self) -> tuple[Array, Array]:
         """Return joint positions anywhere, and the numbers of their poses, (k, 12)."""
         rng = np.random.default_rng(7)
-        q, poses = _drawn(rng, self._links, self.arm.slides, ANYWHERE)
+        q, poses = drawn(rng, self._links, self.arm.slides, ANYWHERE)
         return q, poses[:, :3].reshape(len(poses), -1)
 
     def _searched(
@@ -681,32 +679,11 @@ class SixAxesSolver:
         return found.with_others(again, distinct(more))
 
 
-def _of_slots(
+def _of_outputs(
     slots: Array, is_whole: Array, most: Array
 ) -> tuple[FoundSolutions, Truths, Array]:
     """Return what `_first` does, of outputs of the kernel."""
-    flat = slots.reshape(-1, slots.shape[-1])
-    filled = np.flatnonzero(flat[:, STATE] > 0.0)
-    of = flat.take(filled, axis=0)
-    columns = filled // slots.shape[1], of[:, :STATE], of[:, KEY:], of[:, REGULAR]
-    return FoundSolutions._make((*columns, len(slots))), is_whole > 0.0, _even(most)
-
-
-def _samples(links: Array, slides: Sequence[bool]) -> tuple[Array, Array]:
-    """Return random q (SAMPLES, 6) of an arm, and the poses that they lead to."""
-    return _drawn(np.random.default_rng(99), links, slides, SAMPLES)
-
-
-def _drawn(
-    rng: np.random.Generator, links: Array, slides: Sequence[bool], count: int
-) -> tuple[Array, Array]:
-    """Return so many random q of an arm, and the poses that they lead to."""
-    most = np.where(slides, LENGTHS, np.pi)
-    q = rng.uniform(-1.0, 1.0, (count, len(slides))) * most
-    poses = moved(q[:, 0], slides=slides[0])
-    for k, link in enumerate(links):
-        poses = poses @ link @ moved(q[:, k + 1], slides=slides[k + 1])
-    return q, np.ascontiguousarray(poses)
+    return FoundSolutions.of_slots(slots), is_whole > 0.0, _even(most)
 
 
 def _even(most: Any) -> Any:
