@@ -351,14 +351,10 @@ def _pipeline(
         inputs = *links, *own, *numbers, *around
     elif sizes == "numbered":
         inputs = columns.link_a, columns.link_b, columns.shape_a, columns.shape_b
-        records = [(X,) for X in links] + [
-            (pose, port) if port else (pose,)
-            for pose, port in zip(own, by_side, strict=True)
-        ]
-        names = *LINKS_OF, *SIZES_OF
-        for name, number, ports in zip(names, inputs, records, strict=True):
-            tables.append(Table(name, (*map(number_field, ports),)))
-            stages = (at(tables[-1], number, *stages),)
+        further = _numbered_tables(columns)
+        for table, number in zip(further, inputs, strict=True):
+            stages = (at(table, number, *stages),)
+        tables += further
     elif is_called:
         inputs = *links, *((columns.wanted, columns.exactly) if is_limited else ())
         # Many pairs share a shape, whose record is there once.
@@ -387,6 +383,21 @@ def _pipeline(
         tuple(port.name for port in results),
         given=SIZES_OF if sizes == "given" else (),
     )
+
+
+def _numbered_tables(columns: PairColumns) -> list[Table]:
+    """Return the tables of which each row has numbers of records, one of each.
+
+    Two of poses of links; two of shapes: their pose in the link, and their numbers.
+    """
+    poses = columns.pose_a, columns.pose_b
+    records: list[tuple[Port, ...]] = [(columns.X_A,), (columns.X_B,)]
+    for pose, port in zip(poses, columns.numbers.values(), strict=True):
+        records.append((pose, port) if port else (pose,))
+    return [
+        Table(name, (*map(number_field, ports),))
+        for name, ports in zip((*LINKS_OF, *SIZES_OF), records, strict=True)
+    ]
 
 
 def _relative(

@@ -311,7 +311,7 @@ def newton_of_mixed() -> Program:
     )
 
 
-def _step(  # noqa: PLR0912, PLR0915
+def _step(
     q: Any,
     target: Any,
     links: Any,
@@ -322,6 +322,50 @@ def _step(  # noqa: PLR0912, PLR0915
     """Return q after a step; error, keys, `regular` before it; whether others follow.
 
     Of a last step the error is that after it.
+    """
+    axes, parts, frame = _chain(q, links, slides, moves)
+    right, error = _errors(frame, target)
+    rows = _equations(axes, frame[3], right, slides, moves)
+    if moves is not None:
+        rows[:3] = [[weight * x for x in row] for row in rows[:3]]
+    # of fewer joints, which come first, the last rows are what least squares leave
+    reflect(rows, 6)
+    det: Any = 1.0
+    for k in range(6):
+        det = det * rows[k][k]
+    det = absolute(det)
+    step = _solved(rows)
+    is_off: Any = error > EXACT
+    ahead: list[Any] = []
+    for k, (a, b) in enumerate(zip(q, step, strict=True)):
+        moved = a + minimum(maximum(b, -LONGEST_STEP), LONGEST_STEP)
+        if moves is not None:
+            moved = moves[k] * moved
+        ahead.append(select(is_off, moved, a))
+    keys = [
+        sum((w * x for w, x in zip(row, parts, strict=True)), 0.0)
+        for row in _KEY_ROWS.tolist()
+    ]
+    if slides is None:
+        # Most starts are so near that one step is enough. What it leaves is at most
+        # BENDS max |step_k|^2: where that is below EXACT it need not be seen.
+        longest: Any = 0.0
+        for b in step:
+            longest = maximum(longest, absolute(b))
+        is_last = is_off & (det > SINGULAR) & (BENDS * longest * longest < EXACT)
+        error = select(is_last, EXACT, error)
+        is_off = is_off & ~is_last
+    is_regular = (det > SINGULAR) & (error < SINGULAR_BY_ERROR * det)
+    regular = select(is_regular, 1.0, 0.0)
+    return ahead, error, keys, regular, select(is_off, 1.0, 0.0)
+
+
+def _chain(
+    q: Any, links: Any, slides: Any, moves: Any
+) -> tuple[list[Any], list[Any], tuple[Any, ...]]:
+    """Return axes and their origins, numbers for keys, and the last frame: x, y, z, p.
+
+    All in the frame of the first axis; arguments as for `_step`.
     """
     axes: list[Any] = []
     parts: list[Any] = []
@@ -344,20 +388,34 @@ def _step(  # noqa: PLR0912, PLR0915
             for j in range(4)
         ]
         x, y, z, p = (*columns[:3], add(p, columns[3]))
-    # Errors: of the origin, and half the sum of cross products of axes, which is
-    # sin(angle) times the axis of the turn that is left.
+    return axes, parts, (x, y, z, p)
+
+
+def _errors(frame: tuple[Any, ...], target: Any) -> tuple[list[Any], Any]:
+    """Return the errors of a frame, (6,), and the largest, 1 where they say nothing.
+
+    Of the origin, and half the sum of cross products of axes, which is sin(angle) times
+    the axis of the turn that is left.
+    """
+    *own, p = frame
     wanted = [tuple(target[i][j] for i in range(3)) for j in range(4)]
     e = subtract(wanted[3], p)  # type: ignore[arg-type]
     turn: Any = (0.0, 0.0, 0.0)
-    for a, b in zip((x, y, z), wanted, strict=False):
+    for a, b in zip(own, wanted, strict=False):
         turn = add(turn, cross(a, b))  # type: ignore[arg-type]
     # where the rotation is off by more than a right angle the cross products lie
-    trace = sum((dot(a, b) for a, b in zip((x, y, z), wanted, strict=False)), 0.0)  # type: ignore[arg-type]
+    trace = sum((dot(a, b) for a, b in zip(own, wanted, strict=False)), 0.0)  # type: ignore[arg-type]
     error: Any = select(trace > 1.0, 0.0, 1.0)
     right = [*e, *scale(0.5, turn)]
     for each in right:
         error = maximum(error, absolute(each))
-    # J step = errors, whose columns are the twists of joints at the tool.
+    return right, error
+
+
+def _equations(
+    axes: Sequence[Any], p: Any, right: Sequence[Any], slides: Any, moves: Any
+) -> list[list[Any]]:
+    """Return rows (6, 7) of J step = errors; columns of J are twists of joints at p."""
     rows: list[list[Any]] = [[] for _ in range(6)]
     for k, (axis, origin) in enumerate(axes):
         column = [*cross(axis, subtract(p, origin)), *axis]
@@ -367,44 +425,20 @@ def _step(  # noqa: PLR0912, PLR0915
             row.append(number)
     for row, number in zip(rows, right, strict=True):
         row.append(number)
-    if moves is not None:
-        rows[:3] = [[weight * x for x in row] for row in rows[:3]]
-    # of fewer joints, which come first, the last rows are what least squares leave
-    reflect(rows, 6)
-    det: Any = 1.0
-    for k in range(6):
-        det = det * rows[k][k]
-    det = absolute(det)
+    return rows
+
+
+def _solved(rows: Sequence[Sequence[Any]]) -> list[Any]:
+    """Return x (6,) of a triangle and its right side (6, 7), small pivots raised."""
     pivots = [rows[k][k] for k in range(6)]
     inverses = [1.0 / select(absolute(x) < PIVOT, PIVOT, x) for x in pivots]
-    step: list[Any] = [0.0] * 6
+    x: list[Any] = [0.0] * 6
     for k in reversed(range(6)):
         total = rows[k][6]
         for j in reversed(range(k + 1, 6)):
-            total = total - rows[k][j] * step[j]
-        step[k] = total * inverses[k]
-    is_off: Any = error > EXACT
-    ahead: list[Any] = []
-    for k, (a, b) in enumerate(zip(q, step, strict=True)):
-        moved = a + minimum(maximum(b, -LONGEST_STEP), LONGEST_STEP)
-        if moves is not None:
-            moved = moves[k] * moved
-        ahead.append(select(is_off, moved, a))
-    keys = [
-        sum((w * x for w, x in zip(row, parts, strict=True)), 0.0)
-        for row in _KEY_ROWS.tolist()
-    ]
-    if slides is None:
-        # Most starts are so near that one step is enough: its error need not be seen.
-        longest: Any = 0.0
-        for b in step:
-            longest = maximum(longest, absolute(b))
-        is_last = is_off & (det > SINGULAR) & (BENDS * longest * longest < EXACT)
-        error = select(is_last, EXACT, error)
-        is_off = is_off & ~is_last
-    is_regular = (det > SINGULAR) & (error < SINGULAR_BY_ERROR * det)
-    regular = select(is_regular, 1.0, 0.0)
-    return ahead, error, keys, regular, select(is_off, 1.0, 0.0)
+            total = total - rows[k][j] * x[j]
+        x[k] = total * inverses[k]
+    return x
 
 
 def _mixed(column: list[Any], axis: Any, slides: Any, moves: Any) -> list[Any]:
