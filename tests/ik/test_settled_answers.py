@@ -59,7 +59,7 @@ def test_targets_that_the_first_search_settles_ask_for_nothing_else(
     assert len(asked) == left
 
 
-def test_a_target_that_is_no_pose_is_settled_by_nothing() -> None:
+def test_a_target_that_is_not_a_pose_is_settled_by_nothing() -> None:
     ik, X = arm_and_poses("random", 5)
     X = X.copy()
     X[1, 0, 0], X[2, :3, 3], X[3, 3, 3] = np.nan, np.inf, 2.0

@@ -203,8 +203,8 @@ def _excess(every: Candidates, low: Array, high: Array, steps: Array) -> Array:
     """Return how far answers are beyond a box, in parts of the allowed steps.
 
     max_j max(low_j - q_j, q_j - high_j) / steps_j, at most 0 inside. It is continuous
-    along a branch, also where that leaves the limits of joints; infinite where there
-    is no answer.
+    along a branch, also where that leaves the limits of joints; without an answer it
+    is infinite.
 
     Args:
         every: Candidates, q of shape (count, b, n).
