@@ -163,7 +163,7 @@ def test_contacts_and_loads_are_marked(cell: arm.Cell):
     assert sum("of its limit" in mark.what for mark in marks) == beyond
 
 
-def test_a_limit_of_zero_is_no_load_beyond_it_where_there_is_no_load():
+def test_no_load_uses_nothing_of_an_effort_limit_of_zero():
     """Files write an effort limit of 0 where they know none: 0 / 0 was NaN."""
     n = 4
     loads = Loads(
