@@ -501,6 +501,7 @@ def test_joints_count_by_their_motion(joint: arm.Joint) -> None:
     ik = cell.ik("f")
     if isinstance(joint, Wave):
         assert "'a' neither turns about a line" in ik.why_not_closed
+        assert "in proportion to q" in ik.why_not_closed
         return
     assert ik.closed.family == EXPECTED["elbow"]
     q = np.random.default_rng(3).uniform(-np.pi, np.pi, (100, 6))

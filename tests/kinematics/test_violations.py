@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -115,6 +116,17 @@ def test_states_beyond_limits_are_refused_where_that_is_asked() -> None:
     assert cell.home.replace(q=[90, 0, 0, 0, 0, 0]).q[0] == 90
     (broken,) = cell.violations(cell.home.joints({name: 3.2}))
     assert "deg2rad" not in broken.message
+
+
+def test_limits_are_named_where_loops_cannot_close() -> None:
+    """The message named the joints of another robot, and no limit."""
+    cell = arm.example("irb2400").add(arm.example("five_bar").manipulators[0])
+    beyond = {"right": -1.5, "left": 3.0}
+    with pytest.raises(StateError, match=r"right' is at -1\.5, below its lower limit"):
+        cell.home.joints(beyond, check_limits=True)
+    way = "way to 'five_bar/right' = -1.5, 'five_bar/left' = 3. At these"
+    with pytest.raises(StateError, match=re.escape(way)):
+        cell.home.joints(beyond)
 
 
 def test_each_passive_joint_has_its_own_rate():

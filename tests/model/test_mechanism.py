@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose
 
 import armillary as arm
 from armillary.errors import JointError, ModelError
+from armillary.testing import check_joint
 from armillary.trace.functions import atan2
 from arms import ScaraForward
 
@@ -218,6 +219,79 @@ def test_one_coordinate_is_enough():
     links.append(slide.replace(inputs=["J1"]))
     cell = arm.Cell(manipulators=[arm.Manipulator(name="m", links=links)])
     assert_allclose(cell.jacobian("slide")([0.5])[0], -0.2 * np.sin(0.5))
+
+
+class Rocker(arm.Joint):
+    def pose(self, q):
+        return arm.Pose.rotation_y(q + 0.1 * np.sin(q) ** 2)
+
+
+class RockerMechanism(arm.Mechanism):
+    units = (arm.RADIAN,)
+
+    def forward(self, q):
+        return arm.Pose.rotation_y(q[0] + 0.1 * np.sin(q[0]) ** 2)
+
+
+class Turn(arm.Mechanism):
+    units = (arm.RADIAN,)
+
+    def forward(self, q):
+        return arm.Pose.rotation_y(q[0])
+
+
+def beside_a_post(joint: arm.Joint, **inputs: object) -> arm.Cell:
+    """A ball on a link that turns towards a post."""
+    ball = arm.shapes.Sphere(radius=0.05, pose=arm.Pose.translation(1, 0, 0))
+    turn = arm.Limits(lower=-1.0, upper=1.0, velocity=2.0)
+    lever = arm.Link(name="lever", parent="base", joint=joint, collisions=[ball])
+    links = [arm.Link(name="base"), lever.replace(**inputs)]
+    if inputs:
+        angle = arm.joints.AngleCoordinate()
+        links.append(arm.Link(name="a", parent="base", joint=angle, limits=turn))
+    else:
+        links[1] = lever.replace(limits=turn)
+    post = arm.Link(name="post", collisions=[arm.shapes.Sphere(radius=0.05)])
+    cell = arm.Cell(manipulators=[arm.Manipulator(name="m", links=links)])
+    there = arm.Pose.rotation_y(0.6) @ arm.Pose.translation(1, 0, 0)
+    return cell.add(arm.Manipulator(name="post", links=[post]), pose=there)
+
+
+def test_a_mechanism_of_one_coordinate_is_proven_as_a_joint_is():
+    """Proofs of motions, timelines and inverse kinematics took it for several."""
+    plain = beside_a_post(Rocker())
+    cell = beside_a_post(RockerMechanism(), inputs=["a"])
+    assert_allclose(cell.fk("lever")([0.4]), plain.fk("lever")([0.4]))
+    ends = [-0.9, -0.5, 0.9], [0.3, 0.9, -0.9]
+    motions = [
+        each.collision().motion(*(np.reshape(end, (3, 1)) for end in ends))
+        for each in (cell, plain)
+    ]
+    assert motions[0].free.tolist() == motions[1].free.tolist() == [True, False, False]
+    program = arm.Program({"m": [arm.steps.PTP(to=[0.3])]})
+    clearances = [
+        each.run(program, acceleration=5.0).clearance() for each in (cell, plain)
+    ]
+    assert_allclose(clearances[0].proven, clearances[1].proven, rtol=1e-3)
+    assert_allclose(RockerMechanism().speed_bounds([-1.0], [1.0])[1], [1.1], atol=0.01)
+    assert "in proportion to q" in cell.ik("lever").why_not_closed
+    assert_allclose(cell.ik("lever")(cell.fk("lever")([0.4])).q, [0.4], atol=1e-5)
+    turn = beside_a_post(Turn(), inputs=["a"]).ik("lever")
+    assert turn.closed is not None
+
+
+def test_what_has_several_coordinates_says_so_where_one_is_meant():
+    joint = Scara(upper=0.3, fore=0.2)
+    with pytest.raises(JointError, match="Scara has 4 coordinates, so it has no sing"):
+        joint.velocity(0.1, 0.2)
+    assert joint.transform([0.1] * 4) == joint.precursor @ joint.forward([0.1] * 4)
+    with pytest.raises(arm.errors.ShapeError, match=r"shape \(4,\), not \(\)"):
+        joint.transform(0.1)
+    with pytest.raises(JointError, match="Scara is a mechanism of 4 coordinates"):
+        check_joint(joint)
+    with pytest.raises(JointError, match="check_joint takes a joint, such as"):
+        check_joint(3)  # type: ignore[arg-type]
+    check_joint(RockerMechanism())
 
 
 @pytest.mark.parametrize("format", ["urdf", "robwork", "isaac"])

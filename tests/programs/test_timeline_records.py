@@ -14,6 +14,7 @@ import armillary as arm
 from armillary.errors import ModelError, UnknownName
 from armillary.programs.clearance import Clearance
 from armillary.programs.ending import RunReason
+from armillary.programs.loads import Loads
 from armillary.programs.report import CycleReport
 from armillary.programs.steps import (
     PTP,
@@ -160,6 +161,22 @@ def test_contacts_and_loads_are_marked(cell: arm.Cell):
     loads = made.loads()
     beyond = sum(loads.use > 1.0)
     assert sum("of its limit" in mark.what for mark in marks) == beyond
+
+
+def test_no_load_uses_nothing_of_an_effort_limit_of_zero():
+    """Files write an effort limit of 0 where they know none: 0 / 0 was NaN."""
+    n = 4
+    loads = Loads(
+        joints=tuple("abcd"),
+        peak=np.array([0.0, 3.0, 3.0, 3.0]),
+        when=np.zeros(n),
+        rms=np.zeros(n),
+        limit=np.array([0.0, 0.0, np.inf, 6.0]),
+        power=0.0,
+        energy=0.0,
+        braking=0.0,
+    )
+    assert loads.use.tolist() == [0.0, np.inf, 0.0, 0.5]
 
 
 # Handing over

@@ -267,6 +267,12 @@ class State(
                     "joints."
                 )
             _store(changed, "q", positions)
+        if check_limits and self.passive.size:  # before loops that may not close there
+            with IMPORT_LOCK:
+                from armillary.kinematics.violations import refuse_violations
+
+            where = [*changed.q.tolist(), *[math.nan] * len(self.passive)]
+            refuse_violations(self.cell, where, [0.0] * len(self.qd))
         if passive is not None or self.passive.size:
             with IMPORT_LOCK:
                 from armillary.kinematics.closing.branches import replaced_passive

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import msgspec
 import numpy as np
@@ -76,8 +76,11 @@ class Mechanism(Joint, ClosedForm, frozen=True, kw_only=True):
             )
 
     def pose(self, q: Any) -> Pose:
-        """Return `forward(q)`; q has one number for each coordinate."""
-        return self.forward(q)
+        """Return `forward(q)`; q has one number for each coordinate.
+
+        The motion of a single coordinate is that of any other joint: q is a number.
+        """
+        return self.forward(np.array([q]) if np.ndim(q) == 0 else q)
 
     @property
     def motion(self) -> TracedMotion:
@@ -85,16 +88,26 @@ class Mechanism(Joint, ClosedForm, frozen=True, kw_only=True):
         bare: Any = self
         if not self.precursor.is_identity:
             bare = msgspec.structs.replace(self, precursor=IDENTITY)
-        return motion_of(bare, len(self.input_units))
+        count = len(self.input_units)
+        return motion_of(bare, count if count > 1 else None)
 
     def transform(self, q: Sequence[float]) -> Pose:
         """Return X_FM(q), the precursor included.
 
-        q: A coordinate for each of `units` [m or rad].
+        q: A coordinate for each of `units` [m or rad]; a single one may be a number.
 
         Raises:
             JointError: `forward` does not return a pose.
+            ShapeError: There is not a number for each coordinate.
         """
+        count = len(self.input_units)
+        if count == 1 and np.ndim(q) == 0:
+            return super().transform(cast(Any, q))
+        if np.shape(q) != (count,):
+            raise ShapeError(
+                f"{type(self).__name__} has {count} coordinates, so q has shape "
+                f"({count},), not {np.shape(q)}."
+            )
         return self.precursor @ self.motion.pose(*q)
 
     def speed_bounds(
@@ -106,7 +119,8 @@ class Mechanism(Joint, ClosedForm, frozen=True, kw_only=True):
         the speeds in F at unit rate of one coordinate while the others stand still.
 
         Args:
-            lower: A limit for each of `units` [m or rad], shape (n,).
+            lower: A limit for each of `units` [m or rad], shape (n,); that of a single
+                coordinate may be a number, as may the results then.
             upper: The other limit, shape (n,).
 
         Returns:
@@ -116,11 +130,13 @@ class Mechanism(Joint, ClosedForm, frozen=True, kw_only=True):
             JointError: A limit is NaN.
             ShapeError: There is not a limit for each coordinate.
         """
+        count = len(self.input_units)
+        if count == 1 and np.ndim(lower) == np.ndim(upper) == 0:
+            return super().speed_bounds(cast(Any, lower), cast(Any, upper))
         with IMPORT_LOCK:
             from armillary.model.speed_bound import largest_speeds
 
         limits = [np.asarray(limit, dtype=np.float64) for limit in (lower, upper)]
-        count = len(self.input_units)
         for limit in limits:
             if limit.shape != (count,):
                 raise ShapeError(

@@ -139,6 +139,12 @@ class TracedMotion:
 
     @cached_property
     def _twist(self) -> Program:
+        if self.shape:
+            raise JointError(
+                f"{self._name} has {self.shape[0]} coordinates, so it has no single "
+                "velocity, acceleration or force: ask a cell that it is in, such as "
+                "cell.velocity(frame), cell.jacobian(frame) or cell.inverse_dynamics()."
+            )
         made = self._traced(self._given_twist, "subspace")
         self._warn_of_rates(lambda q: evaluate(made, q), "velocity")
         return made

@@ -49,8 +49,15 @@ class Loads(NamedTuple):
 
     @property
     def use(self) -> Array:
-        """Return peaks as parts of the limits, shape (n,); 0 for joints without one."""
-        return np.where(np.isfinite(self.limit), self.peak / self.limit, 0.0)
+        """Return peaks as parts of the limits, shape (n,).
+
+        0 for joints without a limit or without load, infinite for a load beside a limit
+        of 0, as files have that do not know it.
+        """
+        with np.errstate(divide="ignore"):
+            return np.divide(
+                self.peak, self.limit, out=np.zeros_like(self.peak), where=self.peak > 0
+            )
 
 
 def loads(recording: Recording) -> Loads:

@@ -200,7 +200,8 @@ def _motion_of(script: Script) -> TracedMotion:
     host = script.host
     interpreted = InterpretedMotion(script.forward, len(script.input_units))
     try:
-        traced = TracedMotion(script, len(script.input_units))
+        count = len(script.input_units)
+        traced = TracedMotion(script, count if count > 1 else None)
     except JointError as error:
         reason = str(error).removeprefix("Script.pose cannot be traced. ")
         reason = reason.partition(" Use the functions of numpy")[0]

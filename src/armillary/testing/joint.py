@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 
-from armillary.errors import JointError
+from armillary.errors import JointError, quote
 from armillary.model.joint import Joint
 from armillary.testing.laws import broken_laws
 from armillary.testing.motion_laws import FORCE_LAWS, MOTION_LAWS
@@ -54,6 +54,19 @@ def check_joint(
         JointError: It breaks a law. The message names every broken law, the coordinate
             and the numbers.
     """
+    if not isinstance(cast(object, joint), Joint):
+        raise JointError(
+            "check_joint takes a joint, such as Revolute(axis=(0, 0, 1)), not "
+            f"{quote(joint)}."
+        )
+    count = len(joint.input_units)
+    if count > 1:
+        raise JointError(
+            f"{type(joint).__name__} is a mechanism of {count} coordinates, and "
+            "check_joint checks joints of one. Check its inverse by check_inverse, if "
+            "it has one, and compare cell.jacobian(frame) of a cell that it is in with "
+            "differences of cell.fk(frame)."
+        )
     random = np.random.default_rng(seed)
     with warnings.catch_warnings():  # a law says the same
         warnings.filterwarnings("ignore", message=".* compares with == here")

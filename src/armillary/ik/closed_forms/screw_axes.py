@@ -80,8 +80,8 @@ def chain_of(
     """Return the chain of the chosen joints that carry `frame` in `relative_to`.
 
     Raises:
-        NotApplicable: A joint is neither revolute nor prismatic, or one drives two
-            links of the path.
+        NotApplicable: A joint is neither revolute nor prismatic, moves a mechanism, or
+            drives two links of the path.
     """
     zero = selection.vector([0.0] * len(selection.inputs))
     (home,) = poses_of(tree, zero, [frame], relative_to)
@@ -99,8 +99,14 @@ def chain_of(
         name = tree.cell.joint_names[k]
         one = used.count(k) == 1
         require(one, f"'{name}' moves more than one link between the two frames")
+        alone = len(tree.drives[link]) == 1
+        require(alone, f"'{name}' moves a mechanism, with other joints")
         line = _is_screw(tree, link)
-        require(line, f"'{name}' neither turns about a line nor slides along one")
+        require(
+            line,
+            f"'{name}' neither turns about a line nor slides along one in proportion "
+            "to q",
+        )
         screws.append(_screw(selection.inputs.index(k), columns[k], name))
     return Chain(tuple(screws), home.matrix(), tuple(range(1, len(screws) + 1)))
 
@@ -157,10 +163,7 @@ def _screw(place: int, column: Array, name: str) -> ScrewAxis:
 
 def _is_screw(tree: Tree, link: int) -> bool:
     """Return if pose(q) = pose(q_0) exp([S] (q - q_0)) with one S for its range."""
-    joint, drives = tree.cell.links[link].joint, tree.drives[link]
-    if len(drives) != 1:
-        return False
-    (drive,) = drives
+    joint, (drive,) = tree.cell.links[link].joint, tree.drives[link]
     ends = [float(limit[drive.of]) for limit in tree.cell.limits]
     low, high = (
         min(max(end, -WIDE), WIDE) * drive.multiplier + drive.offset for end in ends
@@ -169,7 +172,7 @@ def _is_screw(tree: Tree, link: int) -> bool:
     poses = joint.motion.poses(q)
     R, p = poses[0, :, :3], poses[0, :, 3]
     moved = _exponentials(
-        np.array(joint.motion.subspace(float(q[0])), dtype=np.float64), q - q[0]
+        np.array(joint.motion.columns(float(q[0]))[0], dtype=np.float64), q - q[0]
     )
     turned = R @ moved[:, :, :3]
     shifted = moved[:, :, 3] @ R.T + p

@@ -501,11 +501,14 @@ def _moved_passive(
         _, branch = Branches.of(cell).named(start)
         passive, _ = solved_on(cell, branch, np.array(q))
     if not np.isfinite(passive).all():
-        names = ", ".join(map(quote, cell.joint_names[:8]))
+        system = cell.loop_system
+        in_loops = {k for each in system.equations for k in each.joints}
+        moving = [k for k in sorted(in_loops) if k < system.count]
+        names = ", ".join(f"{quote(cell.joint_names[k])} = {q[k]:g}" for k in moving)
         (number,) = loop_reasons(cell, np.array([q]), np.array(start))
         raise StateError(
-            f"The loops cannot be closed on the way to q = {tuple(q)} ({names}). At q "
-            f"the answer is: {LoopReason(int(number)).sentence}."
+            f"The loops cannot be closed on the way to {names}. At these positions the "
+            f"answer is: {LoopReason(int(number)).sentence}."
         )
     return tuple(passive.tolist())
 
