@@ -27,6 +27,7 @@ from armillary.collision.columns import (
     CheckColumns,
     records,
 )
+from armillary.collision.link_twists import link_twists
 from armillary.collision.nearest_stages import Measure, nearest_pipeline, result_of
 from armillary.collision.numbered_pairs import NumberedPairs
 from armillary.collision.pair_records import (
@@ -38,7 +39,6 @@ from armillary.collision.pair_records import (
 from armillary.collision.placed_pairs import Called, PlacedPairs
 from armillary.kernel.pipeline_kernel import CompiledPipeline
 from armillary.kernel.pipeline_records import KernelByRecord
-from armillary.kinematics.questions import jacobian
 from armillary.model.fields import kept
 from armillary.trace import Port
 
@@ -62,6 +62,9 @@ NEARNESS: Final = 1e-9
 
 MOST_NUMBERS: Final = 1 << 15
 """About how many numbers of results are computed together for a row."""
+
+MOST_OF_ROW: Final = 1 << 16
+"""How many numbers of a row, poses and twists with them, a kernel takes."""
 
 DOUBLE: Final = np.dtype(np.float64)
 
@@ -148,7 +151,17 @@ class NearestPairs:
             slopes = np.zeros((*values.shape, Q.shape[-1]))
             slopes[np.isnan(values)] = np.nan
             return slopes
-        return self._measured("slope", X, self._twists(Q))
+        twists = self._twists(Q)
+        some, joints = self._slope_joints, self.pairs.moving.joints
+        if some == joints:
+            return self._measured("slope", X, twists)
+        # The last ones are some that were computed before, too, so that one code does.
+        starts = [min(k, joints - some) for k in range(0, joints, some)]
+        slopes = np.empty((*Q.shape[:-1], len(self.pairs.tables.tested), joints))
+        for start in starts:
+            part = slice(start, start + some)
+            slopes[..., part] = self._measured("slope", X, twists[..., part])
+        return slopes
 
     def width(self, asked: Measure) -> int:
         """Return about how many numbers a row of a question takes."""
@@ -179,8 +192,22 @@ class NearestPairs:
 
     def _size(self, asked: Measure) -> int:
         """Return how many numbers the result of a pair has."""
-        sizes = {"distance": 1, "contact": CONTACT, "slope": self.pairs.moving.joints}
-        return sizes[asked]
+        if asked == "slope":
+            return self._slope_joints
+        return CONTACT if asked == "contact" else 1
+
+    @cached_property
+    def _slope_joints(self) -> int:
+        """Return for how many joints slopes are computed together: for all, if few.
+
+        Nearest points are found anew for each part of the joints.
+        """
+        moving = self.pairs.moving
+        numbers = MOST_OF_ROW - MOST_NUMBERS - 12 * moving.count
+        most = max(1, numbers // max(1, 6 * len(self._turning)))
+        most = min(most, MOST_NUMBERS // FEWEST)
+        parts = max(1, -(-moving.joints // most))
+        return -(-moving.joints // parts)
 
     def _room(self, asked: Measure) -> int:
         """Return for how many pairs of links code is made."""
@@ -235,13 +262,14 @@ class NearestPairs:
             self.pairs.lanes,
         )
         turning = len(self._turning) if asked == "slope" else 0
-        pairs = self._room(asked)
+        pairs, joints = self._room(asked), self._slope_joints if turning else None
 
         def made() -> tuple[CompiledPipeline, CheckColumns]:
-            columns = CheckColumns(moving, room, pairs=pairs, turning=turning)
+            columns = CheckColumns(moving, room, pairs, turning, joints)
             return compiled(nearest_pipeline(columns, asked), DOUBLE, lanes), columns
 
-        return kept(moving, ("nearest", asked, room, pairs, turning, lanes), made)
+        key = "nearest", asked, room, pairs, turning, joints, lanes
+        return kept(moving, key, made)
 
     # records
 
@@ -316,7 +344,7 @@ class NearestPairs:
 
     @cached_property
     def _twists(self) -> Callable[[Array], Array] | None:
-        """Return the function to twists of these links: (n, joints) -> (n, t, 6, ...).
+        """Return the function to twists of these links, see `link_twists`.
 
         None where there is no link, or no joint.
         """
@@ -325,7 +353,7 @@ class NearestPairs:
             return None
         rows: list[int] = self._turning.tolist()
         names = [state.tree.name(moving.links[row]) for row in rows]
-        return jacobian(state.cell, names, state=state)
+        return link_twists(state, names, moving.joints)
 
 
 @final
