@@ -180,6 +180,40 @@ def test_moved_bodies_are_measured_where_they_are() -> None:
         np.testing.assert_array_equal(found, check.distances(Q[k : k + 2])[0])
 
 
+@pytest.mark.parametrize("kinds", [(Box,), (Capsule, Box)])
+def test_obstacles_are_measured_beside_bodies_of_the_same_kinds(
+    kinds: tuple[type[Primitive], ...],
+) -> None:
+    check, rng = CELL.collision(), np.random.default_rng(3)
+    # The second time, obstacles have other sizes and places.
+    for _ in range(2):
+        obstacles: dict[str, Primitive] = {}
+        for k in range(OBSTACLES):
+            pose, size = random_pose(rng), float(rng.uniform(0.02, 0.2))
+            is_box = kinds[k % len(kinds)] is Box
+            obstacles[f"it{k}"] = (
+                Box(size=(size, 0.1, 0.05), pose=pose)
+                if is_box
+                else Capsule(radius=0.1 * size, length=size, pose=pose)
+            )
+        among = check.with_obstacles(obstacles)
+        found, count = among.distances(Q[0]), len(check.pairs)
+        np.testing.assert_array_equal(found, among.distances(Q)[0])
+        np.testing.assert_array_equal(found[:count], check.distances(Q[0]))
+        state = CELL.home.replace(q=Q[0])
+        links = {f"arm/{each.name}": each for each in CELL.manipulators[0].links}
+        expected = [
+            distance(
+                links[a].collisions[0],
+                CELL.pose(a, state),
+                obstacles[b],
+                np.eye(4),
+            ).value
+            for a, b in among.pairs[count:]
+        ]
+        np.testing.assert_allclose(found[count:], expected, rtol=0.0, atol=1e-14)
+
+
 def test_pairs_of_spheres_or_of_few_links_have_code_of_their_own() -> None:
     few = CELL.replace(rules=CELL.rules.exclude("arm/*", "thing*/*", reason="few"))
     balls = scene(Sphere(radius=0.1))
