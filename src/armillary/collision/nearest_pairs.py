@@ -6,9 +6,10 @@ many pairs of links there is room; more of them are taken in parts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import count
 from typing import Any, Final, final
 
 import numpy as np
@@ -57,6 +58,10 @@ MANY: Final = 1 << 15
 """From so many pairs on rows of a batch are measured one after the other, too, with
 several pairs at once: their poses and results are more than the cache holds."""
 
+FIRST_PAIRS: Final = 512
+"""Where bodies or obstacles changed, so many distances of the new state are measured
+one after the other, since what measures several at once has to be made for it."""
+
 NEARNESS: Final = 1e-9
 """By which part of distances, and of 1 m, bounds by spheres may be wrong."""
 
@@ -88,12 +93,28 @@ class NearestPairs:
         Returns:
             Distances [m], shape (..., k); NaN where the pose of a link is.
         """
-        numbered = self._numbered
-        if numbered is None or (X.ndim > 3 and len(self.pairs.tables.tested) < MANY):
+        is_batch = X.ndim > 3
+        if is_batch and len(self.pairs.tables.tested) < MANY:
             return self._measured("distance", X)
-        if X.ndim == 3:
-            return numbered.distances(X)
-        return np.array([numbered.distances(row) for row in X])
+        # Few calls do not pay for tables of their own, where only some records change.
+        pairs = self.pairs
+        is_changed = pairs.moved_from is not None or pairs.before is not None
+        is_new = (
+            is_changed and next(self._calls) * len(pairs.tables.tested) < FIRST_PAIRS
+        )
+        if is_new and not is_batch:
+            return self._measured("distance", X)
+        numbered = self._numbered
+        if numbered is None:
+            return self._measured("distance", X)
+        if is_batch:
+            return np.array([numbered.distances(row) for row in X])
+        return numbered.distances(X)
+
+    @cached_property
+    def _calls(self) -> Iterator[int]:
+        """Return what counts the calls for distances in one state."""
+        return count(1)
 
     @cached_property
     def _numbered(self) -> NumberedPairs | None:
@@ -175,11 +196,11 @@ class NearestPairs:
         self, asked: Measure, *inputs: Array, which: Indices | None = None
     ) -> Array:
         """Return the results of pairs, of all by default, shape (..., k, *result)."""
-        kernels, count = self._kernels(asked), len(self.pairs.tables.tested)
+        kernels, number = self._kernels(asked), len(self.pairs.tables.tested)
         behind = () if asked == "distance" else (slice(None),)
-        if which is None and count <= kernels.room:
-            return kernels.whole(*inputs)[(..., slice(count), *behind)]
-        places = np.arange(count) if which is None else which
+        if which is None and number <= kernels.room:
+            return kernels.whole(*inputs)[(..., slice(number), *behind)]
+        places = np.arange(number) if which is None else which
         results: list[Array] = []
         for start in range(0, len(places), kernels.room):
             some = places[start : start + kernels.room]
