@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import armillary as arm
-from armillary.collision import nearest_pairs
+from armillary.collision import link_twists, nearest_pairs
+from armillary.kinematics.questions import jacobian
 from armillary.shapes import (
     Box,
     Capsule,
@@ -228,6 +229,67 @@ def test_pairs_cost_no_calls_of_python_and_are_taken_in_parts(
     q[4] = np.nan
     unknown = [np.isnan(each.distance) for each in parts.contacts(q, within=0.3)]
     assert sum(unknown) == np.isnan(whole.distances(q)).sum() > 0
+
+
+def test_slopes_of_many_links_are_computed_in_parts():
+    """Twists of so many links by so many joints are more than a kernel returns."""
+    count = 110
+    rng = np.random.default_rng(9)
+    links = [arm.Link(name="base")]
+    for k in range(count):
+        axis = rng.normal(size=3)
+        joint = arm.joints.Prismatic(
+            axis=tuple((axis / np.linalg.norm(axis)).tolist()),
+            precursor=arm.Pose.translation(*rng.uniform(-5.0, 5.0, 3).tolist()),
+        )
+        ball = Sphere(name="ball", radius=0.01)
+        links.append(
+            arm.Link(name=f"l{k}", parent="base", joint=joint, collisions=[ball])
+        )
+    robot = arm.Manipulator(name="m", links=links)
+    check = arm.Cell(manipulators=[robot], rules=arm.Rules.everything()).collision()
+    Q = rng.uniform(-0.5, 0.5, (2, count))
+    found = check.gradients(Q)
+    assert found.shape == (2, count * (count - 1) // 2, count)
+    np.testing.assert_array_equal(check.gradients(Q[0]), found[0])
+
+    # A ball moves along its axis: the slope is that part of it along the normal.
+    axes = np.array([link.joint.axis for link in links[1:]])  # type: ignore[union-attr]
+    starts = np.array([link.joint.precursor.position for link in links[1:]])  # type: ignore[union-attr]
+    for q, slopes in zip(Q, found, strict=True):
+        centres = starts + q[:, np.newaxis] * axes
+        a, b = np.array(
+            [[int(name.removeprefix("m/l")) for name in pair] for pair in check.pairs]
+        ).T
+        n = centres[b] - centres[a]
+        n /= np.linalg.norm(n, axis=1, keepdims=True)
+        expected, rows = np.zeros_like(slopes), np.arange(len(a))
+        expected[rows, b] = (n * axes[b]).sum(axis=1)
+        expected[rows, a] = -(n * axes[a]).sum(axis=1)
+        np.testing.assert_allclose(slopes, expected, rtol=0.0, atol=1e-12)
+
+
+def test_slopes_in_parts_are_the_same(monkeypatch: pytest.MonkeyPatch):
+    cell = scene(*mixed())
+    Q = np.random.default_rng(2).uniform(-0.3, 0.3, (3, 6))
+    whole = cell.collision().gradients(Q)
+    made: list[int] = []
+
+    def counted(cell: Any, frames: Sequence[str], **options: Any) -> Any:
+        made.append(len(frames))
+        return jacobian(cell, frames, **options)
+
+    monkeypatch.setattr(link_twists, "jacobian", counted)
+    monkeypatch.setattr(link_twists, "MOST_NUMBERS", 80)  # of two links
+    # Poses of seven links, results, and twists of six links by some joints.
+    numbers = nearest_pairs.MOST_NUMBERS + 12 * 7
+    for joints, parts in ((1, 1), (3, 3), (4, 3), (5, 3), (6, 6)):
+        monkeypatch.setattr(nearest_pairs, "MOST_OF_ROW", numbers + 36 * joints)
+        check = cell.collision()
+        assert check._measures._slope_joints == parts  # type: ignore[union-attr]
+        np.testing.assert_array_equal(check.gradients(Q), whole)
+        np.testing.assert_array_equal(check.gradients(Q[1]), whole[1])
+    assert made[:3] == [2, 2, 2]
 
 
 def test_hulls_cost_no_calls_of_python():

@@ -12,6 +12,7 @@ from armillary.collision import nearest_pairs, numbered_pairs
 from armillary.collision.check import CollisionCheck
 from armillary.collision.nearest_pairs import NearestPairs
 from armillary.collision.numbered_pairs import NumberedPairs
+from armillary.collision.placed_pairs import PlacedPairs
 from armillary.model.primitive import Primitive
 from armillary.shapes import Box, Capsule, HalfSpace, Sphere, distance
 from armillary.testing.samples import random_pose
@@ -169,7 +170,10 @@ def test_threads_ask_at_the_same_time() -> None:
         np.testing.assert_array_equal(check.distances(Q[0]), expected[0])
 
 
-def test_moved_bodies_are_measured_where_they_are() -> None:
+def test_moved_bodies_are_measured_where_they_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(nearest_pairs, "FIRST_PAIRS", 0)
     rng = np.random.default_rng(8)
     state = CELL.home
     for k in (0, 3, 4):
@@ -178,6 +182,68 @@ def test_moved_bodies_are_measured_where_they_are() -> None:
         found = check.distances(Q[k])
         assert (found != CELL.collision().distances(Q[k])).any()
         np.testing.assert_array_equal(found, check.distances(Q[k : k + 2])[0])
+
+
+def test_few_calls_with_a_state_make_no_tables(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made, of, last = 0, NumberedPairs.of, CELL.collision()
+
+    def counted(pairs: PlacedPairs) -> NumberedPairs | None:
+        nonlocal made
+        made += 1
+        return of(pairs)
+
+    last.distances(Q[0])
+    monkeypatch.setattr(NumberedPairs, "of", counted)
+    box = Box(size=(0.1, 0.1, 0.1), pose=arm.Pose.translation(0.3, 0.0, 0.5))
+    rng = np.random.default_rng(4)
+    states = [CELL.home.place("thing1", random_pose(rng)) for _ in range(3)]
+    checks = [CELL.collision(state) for state in states]
+    for check in (*checks, last.with_obstacles({"box": box})):
+        expected = check.distances(Q)
+        for _ in range((nearest_pairs.FIRST_PAIRS - 1) // len(check.pairs)):
+            np.testing.assert_array_equal(check.distances(Q[0]), expected[0])
+        assert made == 0
+    # Of more calls the first makes them.
+    for q, row in zip(Q[:3], checks[0].distances(Q), strict=False):
+        np.testing.assert_array_equal(checks[0].distances(q), row)
+        assert made == 1
+
+
+@pytest.mark.parametrize("kinds", [(Box,), (Capsule, Box)])
+def test_obstacles_are_measured_beside_bodies_of_the_same_kinds(
+    kinds: tuple[type[Primitive], ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nearest_pairs, "FIRST_PAIRS", 0)
+    check, rng = CELL.collision(), np.random.default_rng(3)
+    # The second time, obstacles have other sizes and places.
+    for _ in range(2):
+        obstacles: dict[str, Primitive] = {}
+        for k in range(OBSTACLES):
+            pose, size = random_pose(rng), float(rng.uniform(0.02, 0.2))
+            is_box = kinds[k % len(kinds)] is Box
+            obstacles[f"it{k}"] = (
+                Box(size=(size, 0.1, 0.05), pose=pose)
+                if is_box
+                else Capsule(radius=0.1 * size, length=size, pose=pose)
+            )
+        among = check.with_obstacles(obstacles)
+        found, count = among.distances(Q[0]), len(check.pairs)
+        np.testing.assert_array_equal(found, among.distances(Q)[0])
+        np.testing.assert_array_equal(found[:count], check.distances(Q[0]))
+        state = CELL.home.replace(q=Q[0])
+        links = {f"arm/{each.name}": each for each in CELL.manipulators[0].links}
+        expected = [
+            distance(
+                links[a].collisions[0],
+                CELL.pose(a, state),
+                obstacles[b],
+                np.eye(4),
+            ).value
+            for a, b in among.pairs[count:]
+        ]
+        np.testing.assert_allclose(found[count:], expected, rtol=0.0, atol=1e-14)
 
 
 def test_pairs_of_spheres_or_of_few_links_have_code_of_their_own() -> None:

@@ -246,7 +246,12 @@ class CheckColumns(BoxColumns):
     pair_slopes = Column("the same of slopes", "pairs", "joints")
 
     def __init__(
-        self, moving: MovingLinks, room: Room, pairs: int = 0, turning: int = 0
+        self,
+        moving: MovingLinks,
+        room: Room,
+        pairs: int = 0,
+        turning: int = 0,
+        joints: int | None = None,
     ) -> None:
         """Set the sizes.
 
@@ -255,10 +260,11 @@ class CheckColumns(BoxColumns):
             room: For how many spheres and numbers there is room.
             pairs: For how many pairs of links there is room, if each has a result.
             turning: How many links have twists.
+            joints: For how many joints there are slopes; by default for all.
         """
         self.has_clouds = room.has_clouds
         super().__init__(
-            joints=moving.joints,
+            joints=moving.joints if joints is None else joints,
             coordinates=max(1, moving.coordinates),
             moving=moving.count,
             spheres=room.spheres,

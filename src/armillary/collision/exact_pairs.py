@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.columns import CONTACT
+from armillary.collision.link_twists import link_twists
 from armillary.collision.placed_pairs import PlacedPairs
-from armillary.kinematics.questions import jacobian
 
 __all__ = ["ExactPairs"]
 
@@ -88,7 +88,7 @@ class ExactPairs:
         if not slopes.size:
             return slopes
         # Rows with the same nearest pair of shapes are computed together.
-        J = np.asarray(jacobian(pairs.state.cell, names, state=pairs.state)(Q))
+        J = np.asarray(link_twists(pairs.state, names, Q.shape[1])(Q))
         for pair in np.unique(nearest).tolist():
             rows, at = np.nonzero(nearest == pair)
             contact = pairs.nearest(X, rows, pair)

@@ -6,9 +6,10 @@ many pairs of links there is room; more of them are taken in parts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import count
 from typing import Any, Final, final
 
 import numpy as np
@@ -27,6 +28,7 @@ from armillary.collision.columns import (
     CheckColumns,
     records,
 )
+from armillary.collision.link_twists import link_twists
 from armillary.collision.nearest_stages import Measure, nearest_pipeline, result_of
 from armillary.collision.numbered_pairs import NumberedPairs
 from armillary.collision.pair_records import (
@@ -38,7 +40,6 @@ from armillary.collision.pair_records import (
 from armillary.collision.placed_pairs import Called, PlacedPairs
 from armillary.kernel.pipeline_kernel import CompiledPipeline
 from armillary.kernel.pipeline_records import KernelByRecord
-from armillary.kinematics.questions import jacobian
 from armillary.model.fields import kept
 from armillary.trace import Port
 
@@ -57,11 +58,18 @@ MANY: Final = 1 << 15
 """From so many pairs on rows of a batch are measured one after the other, too, with
 several pairs at once: their poses and results are more than the cache holds."""
 
+FIRST_PAIRS: Final = 512
+"""Where bodies or obstacles changed, so many distances of the new state are measured
+one after the other, since what measures several at once has to be made for it."""
+
 NEARNESS: Final = 1e-9
 """By which part of distances, and of 1 m, bounds by spheres may be wrong."""
 
 MOST_NUMBERS: Final = 1 << 15
 """About how many numbers of results are computed together for a row."""
+
+MOST_OF_ROW: Final = 1 << 16
+"""How many numbers of a row, poses and twists with them, a kernel takes."""
 
 DOUBLE: Final = np.dtype(np.float64)
 
@@ -85,12 +93,28 @@ class NearestPairs:
         Returns:
             Distances [m], shape (..., k); NaN where the pose of a link is.
         """
-        numbered = self._numbered
-        if numbered is None or (X.ndim > 3 and len(self.pairs.tables.tested) < MANY):
+        is_batch = X.ndim > 3
+        if is_batch and len(self.pairs.tables.tested) < MANY:
             return self._measured("distance", X)
-        if X.ndim == 3:
-            return numbered.distances(X)
-        return np.array([numbered.distances(row) for row in X])
+        # Few calls do not pay for tables of their own, where only some records change.
+        pairs = self.pairs
+        is_changed = pairs.moved_from is not None or pairs.before is not None
+        is_new = (
+            is_changed and next(self._calls) * len(pairs.tables.tested) < FIRST_PAIRS
+        )
+        if is_new and not is_batch:
+            return self._measured("distance", X)
+        numbered = self._numbered
+        if numbered is None:
+            return self._measured("distance", X)
+        if is_batch:
+            return np.array([numbered.distances(row) for row in X])
+        return numbered.distances(X)
+
+    @cached_property
+    def _calls(self) -> Iterator[int]:
+        """Return what counts the calls for distances in one state."""
+        return count(1)
 
     @cached_property
     def _numbered(self) -> NumberedPairs | None:
@@ -148,7 +172,17 @@ class NearestPairs:
             slopes = np.zeros((*values.shape, Q.shape[-1]))
             slopes[np.isnan(values)] = np.nan
             return slopes
-        return self._measured("slope", X, self._twists(Q))
+        twists = self._twists(Q)
+        some, joints = self._slope_joints, self.pairs.moving.joints
+        if some == joints:
+            return self._measured("slope", X, twists)
+        # The last ones are some that were computed before, too, so that one code does.
+        starts = [min(k, joints - some) for k in range(0, joints, some)]
+        slopes = np.empty((*Q.shape[:-1], len(self.pairs.tables.tested), joints))
+        for start in starts:
+            part = slice(start, start + some)
+            slopes[..., part] = self._measured("slope", X, twists[..., part])
+        return slopes
 
     def width(self, asked: Measure) -> int:
         """Return about how many numbers a row of a question takes."""
@@ -162,11 +196,11 @@ class NearestPairs:
         self, asked: Measure, *inputs: Array, which: Indices | None = None
     ) -> Array:
         """Return the results of pairs, of all by default, shape (..., k, *result)."""
-        kernels, count = self._kernels(asked), len(self.pairs.tables.tested)
+        kernels, number = self._kernels(asked), len(self.pairs.tables.tested)
         behind = () if asked == "distance" else (slice(None),)
-        if which is None and count <= kernels.room:
-            return kernels.whole(*inputs)[(..., slice(count), *behind)]
-        places = np.arange(count) if which is None else which
+        if which is None and number <= kernels.room:
+            return kernels.whole(*inputs)[(..., slice(number), *behind)]
+        places = np.arange(number) if which is None else which
         results: list[Array] = []
         for start in range(0, len(places), kernels.room):
             some = places[start : start + kernels.room]
@@ -179,8 +213,22 @@ class NearestPairs:
 
     def _size(self, asked: Measure) -> int:
         """Return how many numbers the result of a pair has."""
-        sizes = {"distance": 1, "contact": CONTACT, "slope": self.pairs.moving.joints}
-        return sizes[asked]
+        if asked == "slope":
+            return self._slope_joints
+        return CONTACT if asked == "contact" else 1
+
+    @cached_property
+    def _slope_joints(self) -> int:
+        """Return for how many joints slopes are computed together: for all, if few.
+
+        Nearest points are found anew for each part of the joints.
+        """
+        moving = self.pairs.moving
+        numbers = MOST_OF_ROW - MOST_NUMBERS - 12 * moving.count
+        most = max(1, numbers // max(1, 6 * len(self._turning)))
+        most = min(most, MOST_NUMBERS // FEWEST)
+        parts = max(1, -(-moving.joints // most))
+        return -(-moving.joints // parts)
 
     def _room(self, asked: Measure) -> int:
         """Return for how many pairs of links code is made."""
@@ -235,13 +283,14 @@ class NearestPairs:
             self.pairs.lanes,
         )
         turning = len(self._turning) if asked == "slope" else 0
-        pairs = self._room(asked)
+        pairs, joints = self._room(asked), self._slope_joints if turning else None
 
         def made() -> tuple[CompiledPipeline, CheckColumns]:
-            columns = CheckColumns(moving, room, pairs=pairs, turning=turning)
+            columns = CheckColumns(moving, room, pairs, turning, joints)
             return compiled(nearest_pipeline(columns, asked), DOUBLE, lanes), columns
 
-        return kept(moving, ("nearest", asked, room, pairs, turning, lanes), made)
+        key = "nearest", asked, room, pairs, turning, joints, lanes
+        return kept(moving, key, made)
 
     # records
 
@@ -316,7 +365,7 @@ class NearestPairs:
 
     @cached_property
     def _twists(self) -> Callable[[Array], Array] | None:
-        """Return the function to twists of these links: (n, joints) -> (n, t, 6, ...).
+        """Return the function to twists of these links, see `link_twists`.
 
         None where there is no link, or no joint.
         """
@@ -325,7 +374,7 @@ class NearestPairs:
             return None
         rows: list[int] = self._turning.tolist()
         names = [state.tree.name(moving.links[row]) for row in rows]
-        return jacobian(state.cell, names, state=state)
+        return link_twists(state, names, moving.joints)
 
 
 @final

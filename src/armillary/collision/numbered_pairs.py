@@ -64,7 +64,8 @@ class _NumberedKind(msgspec.Struct, frozen=True, eq=False):
             return tuple(x.astype(np.float64) for x in (*links, *kind.places))
 
         owner = pairs.tables.layout or pairs.tables
-        key = "numbers of pairs", kind.forms
+        # Pairs with obstacles may have the same forms as those of the cell alone.
+        key = "numbers of pairs", int(kind.pairs[0])
         return cls(code, packed, kept(owner, key, numbers), kind.pairs)
 
     def kernel(self, links: Array) -> Kernel:
