@@ -507,3 +507,23 @@ def test_waypoints_that_are_equal_but_for_rounding_are_repeated(blend: float | N
     for way, reason in zip(ways, reasons, strict=True):
         alone = cell.time_path(way, acceleration=8.0, jerk=50.0, blend=blend)
         assert int(alone.reason) == reason
+
+
+def test_samples_of_a_motion_that_stops_are_no_repeated_waypoints():
+    """They get nearer little by little, to parts of 1e-10 of the path."""
+    cell = arm.example("irb2400")
+    limits: dict[str, Any] = {"velocity": 1.0, "acceleration": 4.0, "jerk": 50.0}
+    ways = np.array([np.zeros(6), [0.5, 0.3, 0.1, 0.2, 0.4, 0.3]])
+    motion = cell.time_path(ways, **limits).motion()
+    q = motion.sampled(rate=1000).q
+    lines = np.linalg.norm(np.diff(q, axis=0), axis=1)
+    assert lines.min() < 5e-9 * lines.sum()
+    again = cell.time_path(q, **limits, intervals=1)
+    assert again.success
+    assert again.duration < 1.2 * motion.duration
+    # A motion there and back turns once; noise turns again and again.
+    there_and_back = motion.then(motion.reversed()).sampled(rate=500).q
+    assert cell.time_path(there_and_back, **limits, intervals=1).success
+    noise = 1e-10 * np.random.default_rng(0).standard_normal((9, 6))
+    stands = np.concatenate([q, q[-1] + noise])
+    assert not cell.time_path(stands, **limits, intervals=1).success

@@ -91,9 +91,9 @@ INTERVALS = 100
 LEAST_INTERVALS = 10
 """The least number of intervals between two waypoints by default."""
 
-NEAREST: Final = 5e-9
-"""Waypoints that are nearer to each other, in parts of the length of all lines between
-waypoints, are repeated where jerk is limited."""
+NEAREST: Final = 1e-8
+"""Lines between waypoints that are shorter than this part of one next to them, or of
+all, count as rounding where jerk is limited; see `_nearly_repeats`."""
 
 _NOTHING: Final = np.zeros(LONG.knots)
 _ZERO: Final = np.zeros(())
@@ -633,12 +633,21 @@ def _curves(
 def _nearly_repeats(positions: Array) -> npt.NDArray[np.bool_]:
     """Return which paths have waypoints that are equal but for rounding, shape (...).
 
-    A curve through two of them bends on a length of their distance; within limits of
-    jerk it takes 10 to 1e6 times as long as without one of them.
+    Within limits of jerk these take up to 1e6 times as long as without one of them.
+    Where lines get shorter little by little, as in samples of a motion that stops, the
+    path is smooth, however short they are.
     """
     with np.errstate(all="ignore"):  # other numbers have a reason already
-        steps = np.linalg.norm(np.diff(positions, axis=-2), axis=-1)
-    return np.asarray((steps < NEAREST * steps.sum(-1, keepdims=True)).any(-1))
+        lines = np.diff(positions, axis=-2)
+        length = np.linalg.norm(lines, axis=-1)
+        # A line much shorter than one next to it: a grid cannot have both.
+        before, behind = length[..., :-1], length[..., 1:]
+        is_so = np.minimum(before, behind) < NEAREST * np.maximum(before, behind)
+        # Noise of joints that stand still turns back twice, on three short lines.
+        is_short = np.maximum(before, behind) < NEAREST * length.sum(-1, keepdims=True)
+        turns = is_short & ((lines[..., :-1, :] * lines[..., 1:, :]).sum(-1) < 0.0)
+        found = is_so.any(-1) | (turns[..., :-1] & turns[..., 1:]).any(-1)
+    return np.asarray(found)
 
 
 def _spline(at: Array, positions: Array) -> Array:
