@@ -131,7 +131,8 @@ def _remembered(asked: _Wanted, reading: _Reading) -> Workcell:
     when a cell is made of these, which takes as long as to read them.
     """
     cell = reading.cell
-    if cell.loops or any(map(has_degrees, cell.links)):
+    is_large = len(asked.data) > MOST_BYTES  # it would leave no room for others
+    if is_large or cell.loops or any(map(has_degrees, cell.links)):
         return cell
     _recent[asked] = reading
     size = sum(len(each.data) for each in tuple(_recent))
