@@ -122,6 +122,22 @@ def test_whatever_decides_a_cell_makes_it_another(
     assert len(reads) == len(ways) + 2
 
 
+@pytest.mark.parametrize("option", ["lenient", "strict", "strict_order"])
+def test_options_may_be_any_truth(option: str, robot: Path, reads: list[str]):
+    truths: list[Any] = [True, 1, np.array(True), [option]]
+    for truth in truths:
+        registry.load(robot, **{option: truth})
+    assert len(reads) == 1
+
+
+def test_folders_may_be_bytes(robot: Path, reads: list[str], tmp_path: Path):
+    folders: list[Any] = [tmp_path, str(tmp_path), os.fsencode(tmp_path)]
+    for folder in folders:
+        found = registry.load(robot, folders=[folder], packages={"p": folder})
+        assert any("a.stl" in each.message for each in found.report.diagnostics)
+    assert len(reads) == 1
+
+
 def test_a_process_that_reads_many_files_keeps_the_first(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -264,6 +280,29 @@ def test_cells_of_one_file_share_what_is_immutable_alone(robot: Path):
     assert "joint_names" in first.__dict__
     assert "joint_names" not in again.__dict__
     assert again.manipulators[0] is first.manipulators[0]
+
+
+@memory
+def test_arrays_of_what_is_shared_cannot_be_written(robot: Path):
+    first = registry.load(robot).cell.manipulators[0]
+    for array in (*first.ranges, *first.limits, first.velocity_limits):
+        with pytest.raises(ValueError, match="read-only"):
+            array[:] = 5.0
+    again = registry.load(robot).cell.manipulators[0]
+    assert (again.ranges.lower == -1.0).all()
+
+
+@memory
+def test_a_large_file_leaves_room_for_others(
+    robot: Path, tmp_path: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(kept_reading, "MOST_KEPT", 0)  # nothing on disk
+    monkeypatch.setattr(kept_reading, "MOST_BYTES", 2 * len(ROBOT))
+    large = tmp_path / "large.urdf"
+    large.write_text(ROBOT + 2 * len(ROBOT) * " ")
+    for path in (robot, large, robot):
+        registry.load(path)
+    assert reads == [str(robot), str(large)]
 
 
 @memory

@@ -51,7 +51,10 @@ MOST_KEPT: Final = 16
 
 MOST_RECENT: Final = 8
 MOST_BYTES: Final = 4 * 2**20
-"""How many readings stay in memory, and how many bytes their files have in all."""
+"""How many readings stay in memory, and how many bytes their files have in all.
+
+The cells of files without meshes take some 20 times as much memory as the files do.
+"""
 
 _readings = itertools.count()
 _recent: dict[_Wanted, _Reading] = {}  # the last one was asked for last
@@ -131,7 +134,8 @@ def _remembered(asked: _Wanted, reading: _Reading) -> Workcell:
     when a cell is made of these, which takes as long as to read them.
     """
     cell = reading.cell
-    if cell.loops or any(map(has_degrees, cell.links)):
+    is_large = len(asked.data) > MOST_BYTES  # it would leave no room for others
+    if is_large or cell.loops or any(map(has_degrees, cell.links)):
         return cell
     _recent[asked] = reading
     size = sum(len(each.data) for each in tuple(_recent))

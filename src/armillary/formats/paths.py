@@ -129,10 +129,10 @@ class Roots:
         folders: Iterable[str | os.PathLike[str]] = (),
     ) -> None:
         self._packages: dict[str, str] = {
-            name: os.path.realpath(os.fspath(folder))
+            name: os.path.realpath(os.fsdecode(folder))
             for name, folder in (packages or {}).items()
         }
-        self._folders = tuple(os.path.realpath(os.fspath(each)) for each in folders)
+        self._folders = tuple(os.path.realpath(os.fsdecode(each)) for each in folders)
         self._allowed_from: dict[str, tuple[str, ...]] = {}
         self._noted: list[FollowedReference | None] | None = None
 

@@ -162,7 +162,7 @@ def load(  # noqa: PLR0913
         roots=Roots(packages=packages, folders=folders),
         joints=by_tag(joints),
         plugins=PluginJoints(plugins),
-        strict_order=strict_order,
+        strict_order=bool(strict_order),
         arguments=arguments or {},
     )
     named = chosen or _by_suffix(name)
@@ -204,7 +204,11 @@ def _report_of(strict: bool, lenient: bool, swapped_limits: str | None) -> Repor
         )
     if swapped_limits is not None and swapped_limits not in SWAPPED_LIMITS:
         raise unknown("reading of swapped limits", swapped_limits, SWAPPED_LIMITS)
-    return Report(strict=strict, lenient=lenient, swapped_limits=swapped_limits or "")
+    return Report(
+        strict=bool(strict),
+        lenient=bool(lenient),
+        swapped_limits=swapped_limits or "",
+    )
 
 
 def _with_self(

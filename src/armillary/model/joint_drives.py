@@ -115,7 +115,7 @@ def joint_ranges(links: Sequence[Link], drives: Drives, count: int) -> Ranges:
         upper[drive.of] = min(upper[drive.of], max(ends))
         rate = limits.velocity / abs(drive.multiplier)
         velocity[drive.of] = min(velocity[drive.of], rate)
-    return Ranges(lower, upper, velocity)
+    return Ranges(*map(read_only, (lower, upper, velocity)))
 
 
 def read_only(array: Array) -> Array:
