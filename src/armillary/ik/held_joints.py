@@ -306,13 +306,14 @@ class HeldForm:
                 # How q moves them is not an input: an axis may point either way, and
                 # a slide along the axis of its neighbour may change places with it.
                 drives = axes.drives + axes.rails
-                ways = axes.slides, *(
+                ways = tuple(
                     (drive.of, round(drive.multiplier, 12), round(drive.offset, 12))
                     for drive in drives
                 )
-                form = GeneralForm(left, arm, like=self._shared.get(ways))
+                key = axes.slides, *ways
+                form = GeneralForm(left, arm, like=self._shared.get(key))
                 if not form.is_nearly_simpler:
-                    self._shared.setdefault(ways, form)
+                    self._shared.setdefault(key, form)
                     return form
         except NotApplicable:
             pass  # it may be of a family that has a formula
