@@ -185,6 +185,35 @@ def test_values_of_a_joint_between_the_others_share_kernels(
         assert apart.min(axis=0).max() < 1e-6
 
 
+def test_limits_that_couple_a_given_joint_are_those_of_its_value() -> None:
+    plain = any_seven(4)
+    coupled = arm.CoupledLimit(joints={"l2": 1.0, "l4": 1.0}, lower=-1.0, upper=1.0)
+    (made,) = plain.manipulators
+    cell = plain.exchange(made.replace(coupled_limits=(coupled,)))
+    q = cell.samples(6, seed=5).rows(0, 6)
+    X, given = cell.fk("tool")(q), {"l2": q[:, 2]}
+    found = cell.ik("tool").all(X, redundancy=given)
+    assert own_error(found, q) < 1e-6
+    every = plain.ik("tool").all(X, redundancy=given)
+    holds = every.success & cell.limit_rows.holds(every.q)
+    assert (every.success & ~holds).any()
+    assert cell.within_limits(found.q[found.success]).all()
+    assert np.array_equal(found.success.sum(axis=1), holds.sum(axis=1))
+
+
+def test_a_slide_that_some_values_put_along_its_neighbour_is_found() -> None:
+    """Such a slide changes places with the turn, which its kernels know."""
+    rng = np.random.default_rng(0)
+    axes, points = rng.normal(size=(7, 3)), rng.uniform(-0.4, 0.4, (7, 3))
+    axes[2] = axes[0]
+    cell = arm_of_axes("RRPRRRR", axes, points)
+    q = rng.uniform(-1.0, 1.0, (4, 7))
+    q[::2, 1] = 0.0
+    found = cell.ik("tool").all(cell.fk("tool")(q), redundancy={"l1": q[:, 1]})
+    assert own_error(found, q) < 1e-6
+    assert found.complete.all()
+
+
 def test_a_value_that_leaves_a_simpler_arm_has_its_formula() -> None:
     """With joint 3 of a Panda at zero, three axes are parallel."""
     cell = franka()

@@ -123,7 +123,9 @@ class HeldForm:
         self.family, self.backwards = form.family, form.backwards
         self.is_general = isinstance(form, GeneralForm)
         if isinstance(form, GeneralForm) and not is_outside:
-            self._shares = form.is_of_six and not problem.selection.shapes
+            # Limits that couple joints are others for each value, and no inputs.
+            is_free = not problem.selection.shapes and not len(problem.rows)
+            self._shares = form.is_of_six and is_free
         self.branches = form.branches if is_outside else ()
         self.choices = form.choices if is_outside else ()
 
@@ -301,15 +303,17 @@ class HeldForm:
                 # Verified by the axes, which the kernels know, not by the model.
                 closed = arm.closed._replace(accuracy=0.0)
                 arm = arm._replace(closed=closed, has_given_axes=True)
-                # How q turns them is not an input: an axis may point either way.
+                # How q moves them is not an input: an axis may point either way, and
+                # a slide along the axis of its neighbour may change places with it.
                 drives = axes.drives + axes.rails
                 ways = tuple(
                     (drive.of, round(drive.multiplier, 12), round(drive.offset, 12))
                     for drive in drives
                 )
-                form = GeneralForm(left, arm, like=self._shared.get(ways))
+                key = axes.slides, *ways
+                form = GeneralForm(left, arm, like=self._shared.get(key))
                 if not form.is_nearly_simpler:
-                    self._shared.setdefault(ways, form)
+                    self._shared.setdefault(key, form)
                     return form
         except NotApplicable:
             pass  # it may be of a family that has a formula
