@@ -74,8 +74,8 @@ def own() -> int:
 
 @pytest.mark.parametrize(
     "part",
-    [OwnSphere(radius=1.0), OwnSphere, own, lambda: 1],
-    ids=["value", "class", "function", "lambda"],
+    [OwnSphere(radius=1.0), OwnSphere, own, lambda: 1, frozenset({OwnSphere})],
+    ids=["value", "class", "function", "lambda", "set"],
 )
 def test_what_others_define_is_traced_each_time(place: Path, part: object):
     made = Traced()

@@ -46,7 +46,12 @@ def digest(thing: Any, *, is_ours: bool = False) -> str | None:
         pickler.dump(thing)
     except _UnnamedError:
         return None
-    return hasher(stream.getvalue()).hexdigest()
+    if is_ours:
+        return hasher(stream.getvalue()).hexdigest()
+    # Motions and sweeps that users keep are recognised by it: it stays what it was.
+    from hashlib import sha256  # it loads OpenSSL, which keys of the cache spare
+
+    return sha256(stream.getvalue()).hexdigest()
 
 
 def cell_digest(cell: Workcell) -> str | None:
@@ -57,7 +62,9 @@ def cell_digest(cell: Workcell) -> str | None:
 class _Pickler(pickle.Pickler):
     def persistent_id(self, obj: Any, /) -> Any:
         if isinstance(obj, set | frozenset):
-            digests = list(map(digest, cast("set[Any]", obj)))
+            is_ours = isinstance(self, _OurPickler)
+            items = cast("set[Any]", obj)
+            digests = [digest(each, is_ours=is_ours) for each in items]
             if None in digests:
                 raise _UnnamedError
             return sorted(cast("list[str]", digests))
