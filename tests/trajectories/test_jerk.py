@@ -509,7 +509,7 @@ def test_waypoints_that_are_equal_but_for_rounding_are_repeated(blend: float | N
         assert int(alone.reason) == reason
 
 
-def test_samples_of_a_motion_that_stops_are_no_repeated_waypoints():
+def test_samples_of_a_motion_that_stops_are_timed():
     """They get nearer little by little, to parts of 1e-10 of the path."""
     cell = arm.example("irb2400")
     limits: dict[str, Any] = {"velocity": 1.0, "acceleration": 4.0, "jerk": 50.0}
